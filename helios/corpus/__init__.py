@@ -1,0 +1,1 @@
+"""Reading corpora and storing them for random access by id."""

@@ -1,0 +1,67 @@
+"""Every error HELIOS raises on purpose.
+
+HeliosError
+├── ConfigError           a setting is unknown or has a wrong value
+├── CorpusError           input that cannot be read
+│   └── RecordError       one record of an input: names file, line and reason
+├── IndexFormatError      an index directory that is foreign, damaged or newer than this code
+│   └── ChecksumError     a file of an index differs from its checksum
+├── IndexLockedError      another process is writing to the same index
+├── ModelError            a model cannot be found, loaded or verified
+└── EvaluationError       questions, qrels or runs that do not fit the index
+
+A message says what happened, where, what was expected and what to do next.
+"""
+
+from pathlib import Path
+
+
+class HeliosError(Exception):
+    """Base of all errors that a user can cause or mend; the command line prints it without a traceback."""
+
+
+class ConfigError(HeliosError):
+    """A setting is unknown or has a wrong value."""
+
+
+class CorpusError(HeliosError):
+    """Input that cannot be read as a corpus."""
+
+
+class RecordError(CorpusError):
+    """One record of an input cannot be used; `line` counts from 1, None where lines mean nothing."""
+
+    def __init__(self, path: Path | str, line: int | None, reason: str, *, record_id: str | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        self.reason = reason
+        self.record_id = record_id
+        where = f"{self.path}:{line}" if line is not None else str(self.path)
+        super().__init__(f"{where}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_record_error, (self.path, self.line, self.reason, self.record_id))
+
+
+def _record_error(path: Path, line: int | None, reason: str, record_id: str | None) -> RecordError:
+    return RecordError(path, line, reason, record_id=record_id)
+
+
+class IndexFormatError(HeliosError):
+    """An index directory that is foreign, damaged or newer than this code."""
+
+
+class ChecksumError(IndexFormatError):
+    """A file of an index differs from the checksum in its manifest."""
+
+
+class IndexLockedError(HeliosError):
+    """Another process is writing to the same index."""
+
+
+class ModelError(HeliosError):
+    """A model cannot be found, loaded or verified."""
+
+
+class EvaluationError(HeliosError):
+    """Questions, qrels or runs that do not fit the index."""

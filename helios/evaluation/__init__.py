@@ -1,0 +1,1 @@
+"""Questions, measures, runs and baselines."""

@@ -1,0 +1,1 @@
+"""The on-disk index: its format, reader, writer and search."""

@@ -1,0 +1,1 @@
+"""Models that query time and indexing share, each behind a small protocol."""

@@ -1,0 +1,1 @@
+"""Retrieval stages: from a question to a ranked subgraph."""

@@ -1,0 +1,152 @@
+"""The vocabulary of HELIOS as frozen values (see docs/vocabulary in CONTRIBUTING).
+
+Everything here is plain data: no I/O, no models. Functions elsewhere return new values.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class TableKind(StrEnum):
+    """A relational grid, or an infobox whose rows are attribute and value."""
+
+    TABLE = "table"
+    INFOBOX = "infobox"
+
+
+class Origin(StrEnum):
+    """How an edge came into the query's subgraph (HELIOS 4.1, 4.2, 4.3)."""
+
+    LINKED = "linked"
+    EXPANDED = "expanded"
+    AGGREGATED = "aggregated"
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperlink:
+    """A gold link of a corpus that has them: the cell at (row, column) points to a passage."""
+
+    row: int
+    column: int
+    passage_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: every row has as many cells as the header. Infoboxes have the header (attribute, value)."""
+
+    table_id: str
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    section: str = ""
+    intro: str = ""
+    url: str = ""
+    kind: TableKind = TableKind.TABLE
+    hyperlinks: tuple[Hyperlink, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A short text, about 100 words, with the title of the page that it is from."""
+
+    passage_id: str
+    title: str
+    text: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SegmentId:
+    """A segment's name: its table and its row, counted from 0."""
+
+    table_id: str
+    row: int
+
+    def __str__(self) -> str:
+        return f"{self.table_id}#{self.row}"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One row of a table with the table's header and titles (HELIOS 3.1)."""
+
+    segment_id: SegmentId
+    title: str
+    section: str
+    header: tuple[str, ...]
+    cells: tuple[str, ...]
+    kind: TableKind = TableKind.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where an edge comes from: characters [start, end) of the cell in `column`, and the linker's score."""
+
+    column: int
+    start: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A pair of nodes by their numbers in one snapshot; None stands for 'no such node' in a lone-node edge.
+
+    A node without any link is retrieved as an edge whose other side is None, so that tables without
+    text, and text without tables, are searchable too. At least one side is present.
+    """
+
+    segment: int | None
+    passage: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredEdge:
+    """An edge with its score for one question and how it was found."""
+
+    edge: Edge
+    score: float
+    origin: Origin = Origin.LINKED
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """A segment and its passages, best first (HELIOS 4.3)."""
+
+    segment: int
+    passages: tuple[int, ...]
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenMatch:
+    """One query token and the document word that it matched best (an explanation of MaxSim)."""
+
+    query_token: str
+    word: str
+    similarity: float
+    where: str
+    """`title`, `section`, `header:COLUMN`, `cell:COLUMN` for a segment, `title` or `sentence:N` for a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceEdge:
+    """One ranked piece of evidence with everything a reader needs to check it."""
+
+    rank: int
+    score: float
+    origin: Origin
+    segment: Segment | None
+    passage: Passage | None
+    links: tuple[Link, ...] = ()
+    matches: tuple[TokenMatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The answer of a search: ranked edges for one question, best first."""
+
+    question: str
+    edges: tuple[EvidenceEdge, ...]
+    timings_ms: dict[str, float] = field(default_factory=dict)

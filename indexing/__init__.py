@@ -1,0 +1,1 @@
+"""The offline pipeline that fills an index: segmenting, linking, graph building, encoding, writing."""

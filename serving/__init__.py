@@ -1,0 +1,1 @@
+"""The HTTP server, the web page and the MCP server; empty until their issue."""
