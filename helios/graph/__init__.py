@@ -1,1 +1,6 @@
-"""The bipartite graph of segments and passages: on disk (DataGraph) and of one query (Subgraph)."""
+"""The bipartite graph segment-passage: the whole one on disk, and a question's part of it."""
+
+from helios.graph.data import DataGraph
+from helios.graph.subgraph import Nodes, Subgraph
+
+__all__ = ["DataGraph", "Nodes", "Subgraph"]
