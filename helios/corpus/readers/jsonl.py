@@ -1,0 +1,59 @@
+"""JSON lines: one table or passage a line (our schema, BEIR's and typed units, see helios.corpus.record)."""
+
+import json
+from collections.abc import Iterator
+
+from helios.corpus.record import RecordShapeError, is_record, parse_record, record_id
+from helios.corpus.rejects import Rejection
+from helios.corpus.source import SourceFile
+from helios.errors import RecordError
+from helios.types import Passage, Table
+
+_BOM = b"\xef\xbb\xbf"
+_PROBED_LINES = 20
+
+
+def detect(source: SourceFile) -> bool:
+    """A .jsonl or .ndjson file with a table or passage among its first lines.
+
+    A file whose first lines are all broken counts as well, so that it is reported and not passed over.
+    """
+    if source.suffix not in (".jsonl", ".ndjson"):
+        return False
+    broken = False
+    for line in source.head.split(b"\n")[:_PROBED_LINES]:
+        try:
+            value = json.loads(line.removeprefix(_BOM))
+        except ValueError:
+            broken = broken or bool(line.strip())
+            continue
+        return is_record(value)
+    return broken
+
+
+def read(source: SourceFile, rejection: Rejection) -> Iterator[Table | Passage]:
+    """Records in file order; a line that is not one is rejected alone."""
+    for number, line in source.lines(rejection):
+        if not line.strip():
+            continue
+        try:
+            yield _parse_line(source, number, line)
+        except RecordError as error:
+            rejection.reject(error, line.decode("utf-8", "backslashreplace").rstrip("\r\n"))
+
+
+def _parse_line(source: SourceFile, number: int, line: bytes) -> Table | Passage:
+    value: object = None
+    try:
+        value = json.loads((line.removeprefix(_BOM) if number == 1 else line).decode("utf-8"))
+        return parse_record(value)
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8 (byte {error.object[error.start]:#04x} at position {error.start})"
+    except json.JSONDecodeError as error:
+        nul = "; the line has NUL bytes" if b"\0" in line else ""
+        reason = f"not valid JSON: {error.msg} at column {error.colno}{nul}"
+    except RecordShapeError as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "nested too deeply"
+    raise RecordError(source.path, number, reason, record_id=record_id(value))

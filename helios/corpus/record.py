@@ -1,0 +1,202 @@
+"""One JSON record to one Table or Passage, whichever of the known schemas it follows.
+
+- ours: {id, title, section_title, section_text, intro, url, header, rows, links} and {id, title, text, url}
+- BEIR: {_id, title, text}
+- typed units: {id, type: text|table|infobox, title, url, content}
+- OTT-QA: {uid, title, section_title, section_text, intro, url, header, data}, cells may be [text, [urls]]
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from helios.corpus.shape import INFOBOX_HEADER, shaped_table
+from helios.types import Hyperlink, Passage, Table, TableKind
+
+Json = Mapping[str, Any]
+
+
+class RecordShapeError(ValueError):
+    """A record lacks something or has it in the wrong type; the reader adds file and line."""
+
+
+def is_record(value: object) -> bool:
+    """Whether a JSON value looks like a table or a passage at all (questions and settings do not)."""
+    if not isinstance(value, Mapping) or "question" in value:
+        return False
+    has_table = "header" in value and ("rows" in value or "data" in value)
+    return has_table or "text" in value or ("content" in value and "type" in value)
+
+
+def record_id(value: object) -> str | None:
+    """The id of a JSON record as text, None if it has none."""
+    if isinstance(value, Mapping):
+        for name in ("id", "_id", "uid"):
+            if isinstance(value.get(name), str | int):
+                return str(value[name])
+    return None
+
+
+def parse_record(value: object, *, default_id: str | None = None) -> Table | Passage:
+    """A JSON object as Table or Passage; RecordShapeError says what is wrong with it."""
+    if not isinstance(value, Mapping):
+        raise RecordShapeError(f"expected a JSON object, found {type(value).__name__}")
+    _check_text(value)
+    if "header" in value and ("rows" in value or "data" in value):
+        return _table(value, default_id)
+    if "content" in value and "type" in value:
+        return _unit(value, default_id)
+    if "text" in value:
+        return Passage(
+            _id(value, default_id), _text(value, "title"), _text(value, "text"), _text(value, "url")
+        )
+    raise RecordShapeError("neither a table (header and rows) nor a passage (text)")
+
+
+def _check_text(value: Json) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    if "\\u0000" in text and "\0" in "".join(_strings(value)):
+        raise RecordShapeError("NUL character in text; the file is damaged or was decoded wrongly")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RecordShapeError("half of a surrogate pair in text; not valid Unicode") from error
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield name
+            yield from _strings(inner)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            yield from _strings(inner)
+
+
+def _id(value: Json, default_id: str | None) -> str:
+    found = record_id(value) or default_id
+    if not found:
+        raise RecordShapeError("no id (a non-empty text in `id`, `_id` or `uid`)")
+    return found
+
+
+def _text(value: Json, name: str) -> str:
+    text = value.get(name)
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise RecordShapeError(f"`{name}` is {type(text).__name__}, expected text")
+    return text
+
+
+def _list(value: Json, name: str) -> Sequence[Any]:
+    items = value[name]
+    if not isinstance(items, list | tuple):
+        raise RecordShapeError(f"`{name}` is {type(items).__name__}, expected a list")
+    return items
+
+
+def _table(value: Json, default_id: str | None) -> Table:
+    rows_name = "rows" if "rows" in value else "data"
+    rows = _list(value, rows_name)
+    for number, row in enumerate(rows):
+        if not isinstance(row, list | tuple):
+            raise RecordShapeError(f"row {number} is {type(row).__name__}, expected a list of cells")
+    header = [_cell(cell)[0] for cell in _list(value, "header")]
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    if not header and not any(cells):
+        raise RecordShapeError("a table without columns")
+    linked = tuple(
+        Hyperlink(row_number, column, url)
+        for row_number, row in enumerate(cells)
+        for column, (_, urls) in enumerate(row)
+        for url in urls
+    )
+    table = shaped_table(
+        _id(value, default_id),
+        _text(value, "title"),
+        header,
+        [[text for text, _ in row] for row in cells],
+        section=_text(value, "section_title") or _text(value, "section"),
+        intro="\n\n".join(filter(None, (_text(value, "intro"), _text(value, "section_text")))),
+        url=_text(value, "url"),
+        kind=_kind(value),
+    )
+    return _with_links(table, linked + _links(value))
+
+
+def _cell(cell: object) -> tuple[object, tuple[str, ...]]:
+    """The content of a cell and the pages it links to: plain, or OTT-QA's [text, [urls]]."""
+    if not isinstance(cell, list | tuple):
+        if isinstance(cell, Mapping):
+            raise RecordShapeError("a cell is an object, expected text, a number or [text, [urls]]")
+        return cell, ()
+    if len(cell) == 2 and isinstance(cell[1], list | tuple) and all(isinstance(url, str) for url in cell[1]):
+        return cell[0], tuple(cell[1])
+    raise RecordShapeError("a cell is a list, expected text, a number or [text, [urls]]")
+
+
+def _kind(value: Json) -> TableKind:
+    kind = value.get("kind", TableKind.TABLE)
+    if kind not in tuple(TableKind):
+        raise RecordShapeError(f"`kind` is {kind!r}, expected one of {', '.join(TableKind)}")
+    return TableKind(kind)
+
+
+def _links(value: Json) -> tuple[Hyperlink, ...]:
+    links = []
+    for link in value.get("links") or ():
+        match link:
+            case [int(row), int(column), str(passage_id)]:
+                links.append(Hyperlink(row, column, passage_id))
+            case _:
+                raise RecordShapeError(f"link {json.dumps(link)} is not [row, column, passage id]")
+    return tuple(links)
+
+
+def _with_links(table: Table, links: tuple[Hyperlink, ...]) -> Table:
+    for link in links:
+        if not (0 <= link.row < len(table.rows) and 0 <= link.column < len(table.header)):
+            raise RecordShapeError(f"link to cell ({link.row}, {link.column}), which the table does not have")
+    return Table(
+        table.table_id,
+        table.title,
+        table.header,
+        table.rows,
+        table.section,
+        table.intro,
+        table.url,
+        table.kind,
+        links,
+    )
+
+
+def _unit(value: Json, default_id: str | None) -> Table | Passage:
+    """A typed unit: text content, {columns, rows}, or an infobox as (nested) attribute → value."""
+    unit_id, title, url, content = (
+        _id(value, default_id),
+        _text(value, "title"),
+        _text(value, "url"),
+        value["content"],
+    )
+    match value["type"], content:
+        case "text", str():
+            return Passage(unit_id, title, content, url)
+        case "table", {"columns": list(columns), "rows": list(rows)}:
+            return _table({"id": unit_id, "title": title, "url": url, "header": columns, "rows": rows}, None)
+        case "infobox", Mapping():
+            rows = [*_attributes(content, ())]
+            return shaped_table(unit_id, title, INFOBOX_HEADER, rows, url=url, kind=TableKind.INFOBOX)
+    raise RecordShapeError(f"a unit of type {value['type']!r} with {type(content).__name__} content")
+
+
+def _attributes(content: Json, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Rows of an infobox; an attribute inside a group is named "group / attribute"."""
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _attributes(value, (*path, name))
+        else:
+            items = value if isinstance(value, list) else [value]
+            yield " / ".join((*path, name)), " ; ".join(str(item) for item in items if item is not None)

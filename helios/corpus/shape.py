@@ -1,0 +1,52 @@
+"""From what a file holds to a rectangular table: names for empty headers, padding, no cell lost."""
+
+from collections.abc import Iterable, Sequence
+
+from helios.types import Hyperlink, Table, TableKind
+
+INFOBOX_HEADER = ("attribute", "value")
+
+
+def cell_text(value: object) -> str:
+    """A cell as text: None is empty, truth values are lower case, whole floats lose their ".0"."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def rectangular(
+    header: Sequence[object], rows: Iterable[Sequence[object]]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Header and rows as text of one width, that of the widest: short rows are padded with "".
+
+    Header names that are empty or missing become "column N", N counted from 1.
+    """
+    texts = [tuple(cell_text(value) for value in row) for row in rows]
+    width = max([len(header), *(len(row) for row in texts)])
+    names = [cell_text(name) for name in header] + [""] * (width - len(header))
+    filled = tuple(name or f"column {number}" for number, name in enumerate(names, 1))
+    padded = tuple(row if len(row) == width else row + ("",) * (width - len(row)) for row in texts)
+    return filled, padded
+
+
+def shaped_table(
+    table_id: str,
+    title: str,
+    header: Sequence[object],
+    rows: Iterable[Sequence[object]],
+    *,
+    section: str = "",
+    intro: str = "",
+    url: str = "",
+    kind: TableKind = TableKind.TABLE,
+    hyperlinks: tuple[Hyperlink, ...] = (),
+) -> Table:
+    """A table made rectangular."""
+    names, cells = rectangular(header, rows)
+    return Table(table_id, title, names, cells, section, intro, url, kind, hyperlinks)

@@ -1,0 +1,284 @@
+"""Random access to a stored corpus through memory maps: by number, by id, and in order.
+
+Opening reads a small manifest and maps files; no id or text is read before it is asked for.
+`CorpusWriter` (helios.corpus.writer) makes the directory; helios.corpus.layout describes it.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from helios.corpus import layout
+from helios.corpus.writer import CorpusWriter
+from helios.errors import IndexFormatError
+from helios.types import Hyperlink, Passage, Segment, SegmentId, Table, TableKind
+
+__all__ = ["CorpusStore", "CorpusWriter", "PassageRecords", "Records", "TableRecords"]
+
+Record = TypeVar("Record", Table, Passage)
+_CACHED_BATCHES = 256
+
+
+class Records(Sequence[Record], Generic[Record]):
+    """The tables or the passages of a store, in order: `len`, `[number]`, iteration and lookup by id."""
+
+    def __init__(self, directory: Path, kind: str, *, count: int) -> None:
+        arrow, batches, hashes, numbers = layout.record_files(kind)
+        self._kind = kind
+        self._count = count
+        self._reader = _open_arrow(directory / arrow)
+        self._starts = _open_array(directory / batches)
+        self._hashes = _open_array(directory / hashes)
+        self._numbers = _open_array(directory / numbers)
+        self._cache: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        if len(self._hashes) != count or len(self._numbers) != count or self._starts[-1] != count:
+            raise IndexFormatError(
+                f"{directory}: {kind} files disagree with {layout.MANIFEST} on {count} records"
+            )
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, number: int) -> Record: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Record]: ...
+    def __getitem__(self, number: int | slice) -> Record | list[Record]:
+        if isinstance(number, slice):
+            return [self[position] for position in range(*number.indices(self._count))]
+        columns, row = self._locate(number)
+        return self._record({name: column[row].as_py() for name, column in columns.items()})
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.between(0, self._count)
+
+    def between(self, start: int, stop: int) -> Iterator[Record]:
+        """Records number `start` to `stop` (excluded), batch by batch."""
+        names = self._reader.schema.names
+        for values in self._rows(names, start, stop):
+            yield self._record(dict(zip(names, values, strict=True)))
+
+    def ids(self) -> Iterator[str]:
+        """All ids in number order, without reading anything else."""
+        return (values[0] for values in self._rows(["id"], 0, self._count))
+
+    def titles(self) -> Iterator[str]:
+        """All titles in number order, without reading anything else."""
+        return (values[0] for values in self._rows(["title"], 0, self._count))
+
+    def id(self, number: int) -> str:
+        """The id of one record."""
+        columns, row = self._locate(number)
+        return str(columns["id"][row].as_py())
+
+    def find(self, record_id: str) -> int | None:
+        """The number of the record with this id, None where there is none."""
+        wanted = np.uint64(layout.id_hash(record_id))
+        position = int(np.searchsorted(self._hashes, wanted))
+        while position < self._count and self._hashes[position] == wanted:
+            number = int(self._numbers[position])
+            if self.id(number) == record_id:
+                return number
+            position += 1
+        return None
+
+    def number(self, record_id: str) -> int:
+        """The number of the record with this id; KeyError where there is none."""
+        number = self.find(record_id)
+        if number is None:
+            raise KeyError(f"no {self._kind.removesuffix('s')} with id {record_id!r}")
+        return number
+
+    def get(self, record_id: str) -> Record:
+        """The record with this id; KeyError where there is none."""
+        return self[self.number(record_id)]
+
+    def _record(self, fields: dict[str, Any]) -> Record:
+        raise NotImplementedError
+
+    def _rows(self, names: list[str], start: int, stop: int) -> Iterator[tuple[Any, ...]]:
+        while start < stop:
+            batch = int(np.searchsorted(self._starts, start, side="right")) - 1
+            first = int(self._starts[batch])
+            end = min(stop, int(self._starts[batch + 1]))
+            columns = self._columns(batch)
+            parts = [columns[name].slice(start - first, end - start).to_pylist() for name in names]
+            yield from zip(*parts, strict=True)
+            start = end
+
+    def _locate(self, number: int) -> tuple[dict[str, Any], int]:
+        """The columns of the batch that holds a record, and its row there; IndexError out of range."""
+        position = number + self._count if number < 0 else number
+        if not 0 <= position < self._count:
+            raise IndexError(f"{self._kind} number {number} of {self._count}")
+        batch = int(np.searchsorted(self._starts, position, side="right")) - 1
+        return self._columns(batch), position - int(self._starts[batch])
+
+    def _columns(self, batch: int) -> dict[str, Any]:
+        columns = self._cache.get(batch)
+        if columns is None:
+            read = self._reader.get_batch(batch)
+            columns = dict(zip(read.schema.names, read.columns, strict=True))
+            self._cache[batch] = columns
+            while len(self._cache) > _CACHED_BATCHES:
+                self._cache.popitem(last=False)
+        return columns
+
+
+class PassageRecords(Records[Passage]):
+    """The passages of a store in number order."""
+
+    def _record(self, fields: dict[str, Any]) -> Passage:
+        return Passage(fields["id"], fields["title"], fields["text"], fields["url"])
+
+
+class TableRecords(Records[Table]):
+    """The tables of a store in number order."""
+
+    def segment(self, number: int, row: int) -> Segment:
+        """One row of a table, without reading the others."""
+        columns, position = self._locate(number)
+        header = tuple(columns["header"][position].as_py())
+        cells = columns["cells"]
+        start = cells.offsets[position].as_py() + row * len(header)
+        return Segment(
+            SegmentId(columns["id"][position].as_py(), row),
+            columns["title"][position].as_py(),
+            columns["section"][position].as_py(),
+            header,
+            tuple(cells.values.slice(start, len(header)).to_pylist()),
+            TableKind(columns["kind"][position].as_py()),
+        )
+
+    def _record(self, fields: dict[str, Any]) -> Table:
+        header = tuple(fields["header"])
+        cells, width = fields["cells"], len(header)
+        links = zip(fields["link_rows"], fields["link_columns"], fields["link_passages"], strict=True)
+        return Table(
+            table_id=fields["id"],
+            title=fields["title"],
+            header=header,
+            rows=tuple(tuple(cells[start : start + width]) for start in range(0, len(cells), width)),
+            section=fields["section"],
+            intro=fields["intro"],
+            url=fields["url"],
+            kind=TableKind(fields["kind"]),
+            hyperlinks=tuple(Hyperlink(row, column, passage_id) for row, column, passage_id in links),
+        )
+
+
+class CorpusStore:
+    """A complete corpus on disk. Segments are numbered in table order, then row order."""
+
+    def __init__(
+        self,
+        directory: Path,
+        tables: TableRecords,
+        passages: PassageRecords,
+        segment_offsets: npt.NDArray[np.int64],
+    ) -> None:
+        self.directory = directory
+        self.tables = tables
+        self.passages = passages
+        self.segment_offsets = segment_offsets
+        """int64[T+1]: the number of the first segment of every table, then the number of all segments."""
+
+    @classmethod
+    def open(cls, directory: Path | str) -> "CorpusStore":
+        """Map a store; IndexFormatError names the file that is missing, damaged, foreign or too new."""
+        directory = Path(directory)
+        manifest = _read_manifest(directory)
+        tables = TableRecords(directory, layout.TABLES, count=manifest["tables"])
+        passages = PassageRecords(directory, layout.PASSAGES, count=manifest["passages"])
+        segment_offsets = _open_array(directory / layout.SEGMENTS)
+        if len(segment_offsets) != len(tables) + 1 or segment_offsets[-1] != manifest["segments"]:
+            raise IndexFormatError(f"{directory / layout.SEGMENTS}: disagrees with {layout.MANIFEST}")
+        return cls(directory, tables, passages, segment_offsets)
+
+    @property
+    def segment_count(self) -> int:
+        """Rows of all tables together."""
+        return int(self.segment_offsets[-1])
+
+    def segment(self, number: int) -> Segment:
+        """The segment with this number."""
+        table, row = self._table_and_row(number)
+        return self.tables.segment(table, row)
+
+    def segment_id(self, number: int) -> SegmentId:
+        """Table id and row of the segment with this number."""
+        table, row = self._table_and_row(number)
+        return SegmentId(self.tables.id(table), row)
+
+    def segment_number(self, segment_id: SegmentId) -> int:
+        """The number of a segment; KeyError where the table or the row does not exist."""
+        table = self.tables.number(segment_id.table_id)
+        start, stop = int(self.segment_offsets[table]), int(self.segment_offsets[table + 1])
+        if not 0 <= segment_id.row < stop - start:
+            raise KeyError(f"table {segment_id.table_id!r} has {stop - start} rows, no row {segment_id.row}")
+        return start + segment_id.row
+
+    def table_of(self, segment: int) -> int:
+        """The number of the table that a segment is a row of."""
+        return self._table_and_row(segment)[0]
+
+    def segments(self) -> Iterator[Segment]:
+        """All segments in number order, read table by table."""
+        for table in self.tables:
+            for row, cells in enumerate(table.rows):
+                segment_id = SegmentId(table.table_id, row)
+                yield Segment(segment_id, table.title, table.section, table.header, cells, table.kind)
+
+    def _table_and_row(self, segment: int) -> tuple[int, int]:
+        if not 0 <= segment < self.segment_count:
+            raise IndexError(f"segment number {segment} of {self.segment_count}")
+        table = int(np.searchsorted(self.segment_offsets, segment, side="right")) - 1
+        return table, segment - int(self.segment_offsets[table])
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    path = directory / layout.MANIFEST
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise IndexFormatError(f"{path}: not found; {directory} holds no complete corpus") from error
+    except ValueError as error:
+        raise IndexFormatError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != layout.FORMAT:
+        raise IndexFormatError(f"{path}: not a HELIOS corpus")
+    if manifest.get("version") != layout.VERSION:
+        raise IndexFormatError(
+            f"{path}: version {manifest.get('version')} is not {layout.VERSION}, the one this code reads"
+        )
+    try:
+        for name, size in manifest["files"].items():
+            if (directory / name).stat().st_size != size:
+                raise IndexFormatError(f"{directory / name}: damaged, expected {size} bytes")
+        if not all(isinstance(manifest[name], int) for name in ("tables", "passages", "segments")):
+            raise IndexFormatError(f"{path}: counts are not numbers")
+    except FileNotFoundError as error:
+        raise IndexFormatError(f"{error.filename}: missing from the corpus") from error
+    except (KeyError, AttributeError) as error:
+        raise IndexFormatError(f"{path}: damaged, lacks {error}") from error
+    return manifest
+
+
+def _open_arrow(path: Path) -> Any:
+    try:
+        return pa.ipc.open_file(pa.memory_map(str(path)))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise IndexFormatError(f"{path}: not a readable Arrow file ({error})") from error
+
+
+def _open_array(path: Path) -> Any:
+    try:
+        values = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise IndexFormatError(f"{path}: not a readable array ({error})") from error
+    return np.asarray(values)

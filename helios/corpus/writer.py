@@ -1,0 +1,236 @@
+"""Writing a corpus store: bounded memory, byte-identical for the same input, atomic at `finish`."""
+
+import json
+import os
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from helios.corpus import layout
+from helios.errors import CorpusError
+from helios.types import Passage, Table
+
+_TEMPORARY = ".partial"
+
+
+class CorpusWriter:
+    """Writes tables and passages, in the order added, to a directory; nothing is visible before `finish`.
+
+    As a context manager it finishes on success and discards everything on an exception. A directory that
+    holds a complete store is refused with CorpusError unless `replace` is true.
+    """
+
+    def __init__(self, directory: Path | str, *, replace: bool = False) -> None:
+        self.directory = Path(directory)
+        manifest = self.directory / layout.MANIFEST
+        if manifest.exists() and not replace:
+            raise CorpusError(
+                f"{self.directory} already holds a corpus; choose another directory or replace it"
+            )
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._tables = _RecordWriter(self.directory, layout.TABLES, layout.TABLE_SCHEMA)
+        self._passages = _RecordWriter(self.directory, layout.PASSAGES, layout.PASSAGE_SCHEMA)
+        self._segment_offsets = array("q", [0])
+
+    def __enter__(self) -> "CorpusWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.finish()
+        else:
+            self.discard()
+
+    def add(self, record: Table | Passage) -> None:
+        """Append one record. CorpusError for a table that is not rectangular or text that is not Unicode."""
+        if isinstance(record, Passage):
+            passage = record
+            self._passages.add(passage.passage_id, (passage.title, passage.text, passage.url))
+            return
+        table = record
+        _check_shape(table)
+        cells = [cell for row in table.rows for cell in row]
+        links = table.hyperlinks
+        self._tables.add(
+            table.table_id,
+            (table.title, table.section, table.intro, table.url, table.kind.value, table.header, cells),
+            ([link.row for link in links], [link.column for link in links]),
+            [link.passage_id for link in links],
+        )
+        self._segment_offsets.append(self._segment_offsets[-1] + len(table.rows))
+
+    def finish(self) -> None:
+        """Write what is buffered, sync it and make the store visible; CorpusError on a duplicate id."""
+        for records in (self._tables, self._passages):
+            records.close()
+        _save(self.directory, layout.SEGMENTS, np.frombuffer(self._segment_offsets, dtype=np.int64))
+        names = [*layout.record_files(layout.TABLES), *layout.record_files(layout.PASSAGES), layout.SEGMENTS]
+        sizes = {name: (self.directory / (name + _TEMPORARY)).stat().st_size for name in names}
+        manifest = {
+            "format": layout.FORMAT,
+            "version": layout.VERSION,
+            "tables": self._tables.count,
+            "passages": self._passages.count,
+            "segments": self._segment_offsets[-1],
+            "files": sizes,
+        }
+        (self.directory / layout.MANIFEST).unlink(missing_ok=True)
+        _sync_directory(self.directory)
+        for name in names:
+            os.replace(self.directory / (name + _TEMPORARY), self.directory / name)
+        text = json.dumps(manifest, indent=2) + "\n"
+        _write(self.directory / (layout.MANIFEST + _TEMPORARY), lambda file: file.write(text.encode()))
+        _sync_directory(self.directory)
+        os.replace(self.directory / (layout.MANIFEST + _TEMPORARY), self.directory / layout.MANIFEST)
+        _sync_directory(self.directory)
+
+    def discard(self) -> None:
+        """Remove everything written so far; a complete store that was there before stays."""
+        for records in (self._tables, self._passages):
+            records.abandon()
+        for path in self.directory.glob(f"*{_TEMPORARY}"):
+            path.unlink()
+
+
+class _RecordWriter:
+    """One Arrow file with its batch starts and its id index."""
+
+    def __init__(self, directory: Path, kind: str, schema: pa.Schema) -> None:
+        self._directory = directory
+        self._kind = kind
+        self._schema = schema
+        self._path = directory / (layout.record_files(kind)[0] + _TEMPORARY)
+        self._sink = pa.OSFile(str(self._path), "wb")
+        self._file = pa.ipc.new_file(self._sink, schema)
+        self._columns: list[list[Any]] = [[] for _ in schema]
+        self._buffered_bytes = 0
+        self._hashes = array("Q")
+        self._starts = array("q", [0])
+
+    @property
+    def count(self) -> int:
+        """Records added so far."""
+        return len(self._hashes)
+
+    def add(
+        self,
+        record_id: str,
+        texts: tuple[str | tuple[str, ...] | list[str], ...],
+        numbers: tuple[list[int], ...] = (),
+        last: list[str] | None = None,
+    ) -> None:
+        values: tuple[Any, ...] = (record_id, *texts, *numbers, *(() if last is None else (last,)))
+        size = sum(_utf8_size(record_id, value) for value in values)
+        if self._buffered_bytes and self._buffered_bytes + size > layout.BATCH_BYTES:
+            self._flush()
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
+        self._buffered_bytes += size
+        self._hashes.append(layout.id_hash(record_id))
+        if len(self._columns[0]) >= layout.BATCH_RECORDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._columns[0]:
+            return
+        arrays = [
+            pa.array(column, type=field.type)
+            for column, field in zip(self._columns, self._schema, strict=True)
+        ]
+        self._file.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._columns = [[] for _ in self._schema]
+        self._buffered_bytes = 0
+        self._starts.append(self.count)
+
+    def close(self) -> None:
+        self._flush()
+        self._file.close()
+        self._sink.close()
+        with self._path.open("rb+") as file:
+            os.fsync(file.fileno())
+        hashes = np.frombuffer(self._hashes, dtype=np.uint64) if self.count else np.empty(0, np.uint64)
+        order = np.argsort(hashes, kind="stable").astype(np.uint32)
+        hashes = hashes[order]
+        self._refuse_duplicates(hashes, order)
+        _, batches, hash_name, numbers = layout.record_files(self._kind)
+        _save(self._directory, batches, np.frombuffer(self._starts, dtype=np.int64))
+        _save(self._directory, hash_name, hashes)
+        _save(self._directory, numbers, order)
+
+    def _refuse_duplicates(self, hashes: np.ndarray, order: np.ndarray) -> None:
+        """Compare the ids behind equal hashes; different ids may share a hash, the same id may not return."""
+        repeated = np.isin(hashes, hashes[1:][hashes[1:] == hashes[:-1]])
+        if not repeated.any():
+            return
+        seen: dict[str, int] = {}
+        starts = np.frombuffer(self._starts, dtype=np.int64)
+        with pa.memory_map(str(self._path)) as source:
+            reader = pa.ipc.open_file(source)
+            for number in order[repeated].tolist():
+                batch = int(np.searchsorted(starts, number, side="right")) - 1
+                record_id = reader.get_batch(batch).column(0)[number - int(starts[batch])].as_py()
+                if record_id in seen:
+                    raise CorpusError(
+                        f"duplicate id {record_id!r} in {self._kind}: records {seen[record_id]} "
+                        f"and {number}; ids must be unique among tables and among passages"
+                    )
+                seen[record_id] = number
+
+    def abandon(self) -> None:
+        if not self._sink.closed:
+            self._file.close()
+            self._sink.close()
+
+
+def _check_shape(table: Table) -> None:
+    """CorpusError unless there is a header, every row is as wide, and every hyperlink points to a cell."""
+    width = len(table.header)
+    if not width:
+        raise CorpusError(f"table {table.table_id!r} has no columns")
+    for number, row in enumerate(table.rows):
+        if len(row) != width:
+            raise CorpusError(f"table {table.table_id!r}, row {number}: {len(row)} cells, expected {width}")
+    for link in table.hyperlinks:
+        if not (0 <= link.row < len(table.rows) and 0 <= link.column < width):
+            raise CorpusError(
+                f"table {table.table_id!r}: hyperlink to missing cell ({link.row}, {link.column})"
+            )
+
+
+def _utf8_size(record_id: str, value: str | tuple[str, ...] | list[str] | list[int]) -> int:
+    if isinstance(value, str):
+        parts: tuple[str, ...] | list[str] = (value,)
+    elif value and isinstance(value[0], int):
+        return 4 * len(value)
+    else:
+        parts = value  # type: ignore[assignment]
+    try:
+        return len("".join(parts).encode()) + 4 * len(parts)
+    except UnicodeEncodeError as error:
+        raise CorpusError(f"record {record_id!r} has text that is not Unicode: {error.reason}") from error
+
+
+def _save(directory: Path, name: str, values: np.ndarray) -> None:
+    _write(directory / (name + _TEMPORARY), lambda file: np.save(file, values, allow_pickle=False))
+
+
+def _write(path: Path, write: Callable[[Any], object]) -> None:
+    with path.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
