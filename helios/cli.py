@@ -1,0 +1,161 @@
+"""`helios`: the root of the command line.
+
+Commands are loaded when they run, so that `helios --help` is quick. Those of the sibling packages are
+found through the entry points `helios.commands`; `helios` itself never imports a sibling.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from helios import __version__
+from helios.errors import HeliosError
+
+OWN_COMMANDS = {
+    "search": ("helios.retrieval.cli:search_command", "Rank evidence for a question."),
+    "eval": ("helios.evaluation.cli:eval_command", "Measure an index against questions with known evidence."),
+    "doctor": ("helios.doctor:doctor_command", "Show what is installed and what this machine can do."),
+}
+SIBLING_HELP = {
+    "index": "Build and inspect an index.",
+    "train": "Train the models that HELIOS ships or that you fine-tune.",
+    "serve": "Serve searches over HTTP.",
+}
+"""Short help of known sibling commands, so that listing them does not import them."""
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"helios {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; the entry point of the `helios` script."""
+    build_app()(prog_name="helios")
+
+
+def build_app() -> typer.Typer:
+    """The root application with every command as a placeholder that loads itself on first use."""
+    app = typer.Typer(
+        name="helios",
+        cls=RootGroup,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        add_completion=True,
+    )
+    app.callback()(root)
+    for name, target, help_text in _commands():
+        context = {"ignore_unknown_options": True, "allow_extra_args": True}
+        app.command(name, cls=_deferred(target), help=help_text, context_settings=context)(_placeholder)
+    return app
+
+
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="HELIOS_DEBUG", help="Show tracebacks and debug messages.")
+    ] = False,
+) -> None:
+    """Ranked, checkable evidence from tables and text."""
+    level = logging.DEBUG if debug else logging.WARNING
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+
+
+class RootGroup(TyperGroup):
+    """Turns errors that a user can mend into one message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command; HeliosError becomes a message on stderr and exit code 1."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except HeliosError as error:
+            if ctx.params.get("debug"):
+                logging.getLogger(__name__).debug("traceback of the error below", exc_info=error)
+            typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            _discard_output()
+            raise typer.Exit(1) from None
+        return result
+
+
+def load_target(target: str, name: str) -> Any:
+    """The click command behind `module:attribute`, a typer app or a function; HeliosError if absent."""
+    module_name, _, attribute = target.partition(":")
+    try:
+        found = getattr(import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise HeliosError(f"`helios {name}` is not part of this installation ({error})") from error
+        raise HeliosError(
+            f"`helios {name}` needs {error.name!r}, which is not installed; install it or the extra that has it"
+        ) from error
+    if isinstance(found, typer.Typer):
+        return typer.main.get_group(found)
+    return _command_of(found, name)
+
+
+def _command_of(function: Callable[..., Any], name: str) -> Any:
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app.command(name)(function)
+    return typer.main.get_command(app)
+
+
+def _commands() -> Iterator[tuple[str, str, str]]:
+    """(name, `module:attribute`, short help) of every command; entry points cannot replace own ones."""
+    for name, (target, help_text) in OWN_COMMANDS.items():
+        yield name, target, help_text
+    for point in sorted(entry_points(group="helios.commands"), key=lambda point: point.name):
+        if point.name not in OWN_COMMANDS:
+            provider = point.dist.name if point.dist else point.module
+            yield point.name, point.value, SIBLING_HELP.get(point.name, f"Provided by {provider}.")
+
+
+def _deferred(target: str) -> type[TyperCommand]:
+    """A command class that gives way to the real command when it is about to run."""
+
+    class DeferredCommand(TyperCommand):
+        def make_context(
+            self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+        ) -> Any:
+            command = load_target(target, self.name or str(info_name))
+            return command.make_context(info_name, args, parent=parent, **extra)
+
+    return DeferredCommand
+
+
+def _placeholder() -> None:
+    """Never runs: the real command makes the context and is invoked with it."""
+
+
+def _discard_output() -> None:
+    """The reader of our output is gone: let the interpreter's last flush go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(nowhere, stream.fileno())
+        except (OSError, ValueError):
+            continue
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    main()

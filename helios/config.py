@@ -1,0 +1,228 @@
+"""Typed settings: the defaults live here, a YAML file holds only differences, `key=value` overrides both.
+
+    config = load_config(Path("configs/small.yaml"), ["search.k=20"])
+    config.search.k
+
+To add a setting, add a field with its default and one line on what it means. A setting that changes what
+is written into an index belongs to a section named in `Stage.settings` of the stage that reads it.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from helios.errors import ConfigError
+
+
+class Section(BaseModel):
+    """A frozen group of settings; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LinkingSettings(Section):
+    """Where the edges of the graph come from."""
+
+    source: Literal["linker", "hyperlinks", "none"] = "linker"
+    """`linker` predicts links, `hyperlinks` takes the corpus's own (upper bound), `none` makes no edges."""
+    model: str | None = None
+    """Folder of a trained linker; None is the one inside the package."""
+    threshold: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Smallest score of a link that becomes an edge; None is the model's own."""
+
+
+class EncoderSettings(Section):
+    """The token encoder and how it runs."""
+
+    model: str | None = None
+    """Folder of the base model; None searches the hub cache, then the installed package."""
+    runtime: Literal["auto", "openvino", "torch"] = "auto"
+    max_tokens: int = Field(default=256, ge=8, le=8192)
+    """Tokens kept of one node; the rest is cut off."""
+    batch_tokens: int = Field(default=8192, ge=64)
+    """Tokens of one padded batch."""
+
+
+class TokenSettings(Section):
+    """How token vectors are stored."""
+
+    bits: Literal[1, 2] = 2
+    """Bits per dimension of a residual."""
+    centroids: int | None = Field(default=None, ge=1)
+    """Number of centroids; None takes it from the number of tokens."""
+
+
+class SearchSettings(Section):
+    """Edge retrieval."""
+
+    k: int = Field(default=50, ge=1)
+    candidates: int = Field(default=1000, ge=1)
+    """Nodes of each kind that get an exact score."""
+    lexical_weight: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Share of the lexical ranking in candidate generation."""
+
+
+class PipelineSettings(Section):
+    """How work is cut into pieces; changes speed and memory, never the index."""
+
+    link_chunk: int = Field(default=200, ge=1)
+    """Tables linked between two save points."""
+    encode_chunk: int = Field(default=4096, ge=1)
+    """Nodes encoded between two save points."""
+
+
+class Config(Section):
+    """All settings, one section per concern."""
+
+    linking: LinkingSettings = LinkingSettings()
+    encoder: EncoderSettings = EncoderSettings()
+    tokens: TokenSettings = TokenSettings()
+    search: SearchSettings = SearchSettings()
+    pipeline: PipelineSettings = PipelineSettings()
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting with its value, as plain JSON data: saved with every artifact."""
+        return self.model_dump(mode="json")
+
+    def select(self, keys: Iterable[str]) -> dict[str, Any]:
+        """The values of sections (`linking`) or single settings (`tokens.bits`), by their dotted keys."""
+        resolved = self.resolved()
+        return {key: _lookup(resolved, key) for key in keys}
+
+
+def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Config:
+    """Defaults, then the YAML file, then `section.key=value` overrides; raises ConfigError naming the key."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for key, value in _yaml_settings(path) if path else ():
+        _store(values, key, value)
+        sources[key] = str(path)
+    for override in overrides:
+        key, value = parse_override(override)
+        _store(values, key, value)
+        sources[key] = f"override {override!r}"
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, sources)) from None
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """`search.k=20` → ("search.k", 20); the value is read as YAML."""
+    key, equals, raw = text.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise ConfigError(f"override {text!r}: expected section.key=value, for example search.k=20")
+    try:
+        value = yaml.safe_load(raw) if raw.strip() else None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {text!r}: the value is not valid YAML ({_where(error)})") from None
+    if isinstance(value, Mapping):
+        raise ConfigError(f"override {text!r}: give one setting per override, as section.key=value")
+    _check_known(key, f"override {text!r}", leaf=True)
+    return key, value
+
+
+def known_keys() -> list[str]:
+    """Dotted names of all settings, in order of definition."""
+    return list(_keys(Config, ""))
+
+
+def _keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from _keys(annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _yaml_settings(path: Path) -> Iterator[tuple[str, Any]]:
+    """(dotted key, value) pairs of a YAML file, checked to be known."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the config ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid YAML ({_where(error)})") from None
+    if document is None:
+        return
+    if not isinstance(document, Mapping):
+        raise ConfigError(f"{path}: expected a mapping of sections, got {type(document).__name__}")
+    yield from _flatten(document, "", path)
+
+
+def _flatten(mapping: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, Any]]:
+    sections = {key.rpartition(".")[0] for key in known_keys()}
+    for name, value in mapping.items():
+        key = f"{prefix}{name}"
+        if key in sections and isinstance(value, Mapping):
+            yield from _flatten(value, f"{key}.", path)
+        elif key in sections and value is None:
+            continue
+        else:
+            _check_known(key, str(path), leaf=True)
+            yield key, value
+
+
+def _check_known(key: str, source: str, *, leaf: bool) -> None:
+    keys = known_keys()
+    if key in keys:
+        return
+    inside = [known for known in keys if known.startswith(f"{key}.")]
+    if inside and leaf:
+        raise ConfigError(f"{source}: {key!r} is a section; set one of {', '.join(inside)}")
+    near = _nearest(key, keys)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(keys)}"
+    raise ConfigError(f"{source}: unknown setting {key!r}; {hint}")
+
+
+def _nearest(key: str, keys: Sequence[str]) -> list[str]:
+    """Up to three known keys: the same name in another section, then similar spellings."""
+    leaf = key.rpartition(".")[2]
+    same = [known for known in keys if known.rpartition(".")[2] == leaf]
+    alike = difflib.get_close_matches(key, keys, n=3, cutoff=0.6)
+    leaves = {known: known.rpartition(".")[2] for known in keys}
+    close = [
+        known for known, name in leaves.items() if difflib.SequenceMatcher(None, leaf, name).ratio() > 0.75
+    ]
+    return list(dict.fromkeys([*same, *alike, *close]))[:3]
+
+
+def _store(values: dict[str, Any], key: str, value: Any) -> None:
+    *sections, leaf = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+    values[leaf] = value
+
+
+def _lookup(values: Mapping[str, Any], key: str) -> Any:
+    found: Any = values
+    for name in key.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            raise KeyError(f"no setting or section named {key!r}")
+        found = found[name]
+    return found
+
+
+def _explain(error: ValidationError, sources: Mapping[str, str]) -> str:
+    """One line per wrong value: where it was set, its key, what was expected and what was given."""
+    lines: dict[str, str] = {}
+    for problem in error.errors():
+        names = [str(part) for part in problem["loc"]]
+        key = next((key for key in sources if key == ".".join(names[: key.count(".") + 1])), ".".join(names))
+        message = re.sub(r"^Input should be", "expected", problem["msg"])
+        source = sources.get(key, "config")
+        lines.setdefault(key, f"{source}: {key}: {message}, got {problem['input']!r}")
+    return "\n".join(lines.values())
+
+
+def _where(error: yaml.YAMLError | UnicodeDecodeError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    reason = getattr(error, "problem", None) or str(error)
+    return f"line {mark.line + 1}: {reason}" if mark else reason

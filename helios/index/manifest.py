@@ -1,0 +1,185 @@
+"""`manifest.json`: what an index holds, of which files, made how. docs/index-format.md describes it.
+
+The manifest is the index's only mutable file and is replaced in one step; every file that it names is
+immutable. Reading it is all that opening needs.
+"""
+
+import hashlib
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from helios.errors import ChecksumError, ConfigError, IndexFormatError
+from helios.index.durable import write_atomically
+
+FORMAT_NAME: Literal["helios-index"] = "helios-index"
+FORMAT_VERSION: Literal[1] = 1
+MANIFEST_FILE = "manifest.json"
+PARTS_FOLDER = "parts"
+BUILD_FOLDER = ".build"
+TOMBSTONES_FOLDER = "tombstones"
+
+
+class Record(BaseModel):
+    """A frozen piece of the manifest; unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileEntry(Record):
+    """A file by its path relative to the folder of its owner, its size in bytes and its SHA-256."""
+
+    path: str
+    size: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    @field_validator("path")
+    @classmethod
+    def _stays_inside(cls, path: str) -> str:
+        pure = PurePosixPath(path)
+        if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+            raise ValueError(f"the path {path!r} leaves the index folder")
+        return path
+
+
+class Counts(Record):
+    """How much a part or an index holds; deleted nodes are counted until they are compacted away."""
+
+    tables: int = Field(default=0, ge=0)
+    segments: int = Field(default=0, ge=0)
+    passages: int = Field(default=0, ge=0)
+    edges: int = Field(default=0, ge=0)
+    tokens: int = Field(default=0, ge=0)
+    deleted: int = Field(default=0, ge=0)
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.model_fields})
+
+
+class ModelEntry(Record):
+    """A model that wrote into the index: queries need the same one."""
+
+    name: str
+    sha256: str
+    details: dict[str, Any] = {}
+
+
+class Part(Record):
+    """An immutable slice of the index in parts/NAME: a corpus with its graph, tokens and postings.
+
+    `tombstones` is a .npy of deleted node numbers, int64 sorted: segments count from 0, passages follow
+    after the last segment. `stages` maps each component to the key of the stage that wrote it.
+    """
+
+    name: str = Field(pattern=r"^[0-9]{4,}$")
+    counts: Counts
+    corpus_sha256: str
+    inputs_sha256: str
+    stages: dict[str, str]
+    files: tuple[FileEntry, ...]
+    tombstones: FileEntry
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the part's folders that hold files (corpus, graph, tokens, lexical)."""
+        return tuple(sorted({PurePosixPath(entry.path).parts[0] for entry in self.files}))
+
+
+class Manifest(Record):
+    """One consistent snapshot of an index."""
+
+    format: Literal["helios-index"] = FORMAT_NAME
+    version: Literal[1] = FORMAT_VERSION
+    generation: int = Field(ge=1)
+    created: str
+    code_version: str
+    counts: Counts
+    corpus_sha256: str
+    models: dict[str, ModelEntry]
+    config: dict[str, Any]
+    parts: tuple[Part, ...] = Field(min_length=1)
+
+    def content_hash(self) -> str:
+        """SHA-256 of everything but the date: equal for two builds of the same corpus, config and code."""
+        return _digest(self.model_dump(mode="json", exclude={"created"}))
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """The current snapshot's manifest; raises IndexFormatError if missing, foreign, newer, damaged."""
+    path = directory / MANIFEST_FILE
+    document = _read_document(directory, path)
+    if document.get("format") != FORMAT_NAME:
+        raise IndexFormatError(
+            f"{path}: not the manifest of a HELIOS index (no format {FORMAT_NAME!r}); is it foreign?"
+        )
+    version = document.get("version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        code = document.get("code_version", "a newer version")
+        raise IndexFormatError(
+            f"{path}: format version {version}, written by HELIOS {code}; this code reads up to version "
+            f"{FORMAT_VERSION}: upgrade HELIOS, or build the index again"
+        )
+    checksum = document.pop("checksum", None)
+    if checksum != _digest(document):
+        raise ChecksumError(
+            f"{path}: damaged: its content differs from its own checksum; restore it or build the index again"
+        )
+    try:
+        return Manifest.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise IndexFormatError(f"{path}: damaged: {where}: {first['msg']}") from None
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Swap in a new snapshot: readers see the old one or the new one. The caller holds the WriteLock."""
+    document = manifest.model_dump(mode="json")
+    document["checksum"] = _digest(document)
+    write_atomically(
+        directory / MANIFEST_FILE, json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
+    )
+
+
+def creation_date() -> str:
+    """Now in UTC to the second, or the date in SOURCE_DATE_EPOCH for byte-identical manifests."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is None:
+        return datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        return datetime.fromtimestamp(int(epoch), UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            f"SOURCE_DATE_EPOCH is {epoch!r}: expected seconds since 1970 as an integer"
+        ) from None
+
+
+def _read_document(directory: Path, path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise IndexFormatError(_absence(directory)) from None
+    except OSError as error:
+        raise IndexFormatError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise IndexFormatError(f"{path}: damaged: not JSON ({error})") from None
+    if not isinstance(document, dict):
+        raise IndexFormatError(f"{path}: not the manifest of a HELIOS index: expected an object")
+    return document
+
+
+def _absence(directory: Path) -> str:
+    if not directory.exists():
+        return f"{directory}: no such folder; `helios index build CORPUS --out {directory}` makes an index"
+    if (directory / BUILD_FOLDER).is_dir():
+        return f"{directory}: the index is not finished; run its `helios index build` again to resume"
+    return f"{directory}: not a HELIOS index: {MANIFEST_FILE} is missing"
+
+
+def _digest(document: dict[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
