@@ -8,12 +8,19 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from helios.corpus.shape import INFOBOX_HEADER, shaped_table
 from helios.types import Hyperlink, Passage, Table, TableKind
 
 Json = Mapping[str, Any]
+
+
+class Parsed(NamedTuple):
+    """What a reader yields: a record and the line where it starts, None where lines mean nothing."""
+
+    record: Table | Passage
+    line: int | None = None
 
 
 class RecordShapeError(ValueError):

@@ -8,15 +8,15 @@ INFOBOX_HEADER = ("attribute", "value")
 
 
 def cell_text(value: object) -> str:
-    """A cell as text: None is empty, truth values are lower case, whole floats lose their ".0"."""
+    """A cell as text: None is empty, truth values are lower case, floats have 15 digits at most."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
+    if isinstance(value, float):
+        return f"{value:.15g}"
     return str(value)
 
 

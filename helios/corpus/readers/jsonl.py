@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from helios.corpus.record import RecordShapeError, is_record, parse_record, record_id
+from helios.corpus.record import Parsed, RecordShapeError, is_record, parse_record, record_id
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
@@ -18,7 +18,7 @@ def detect(source: SourceFile) -> bool:
 
     A file whose first lines are all broken counts as well, so that it is reported and not passed over.
     """
-    if source.suffix not in (".jsonl", ".ndjson"):
+    if source.suffix not in (".jsonl", ".ndjson") or _is_beir_queries(source):
         return False
     broken = False
     for line in source.head.split(b"\n")[:_PROBED_LINES]:
@@ -31,13 +31,13 @@ def detect(source: SourceFile) -> bool:
     return broken
 
 
-def read(source: SourceFile, rejection: Rejection) -> Iterator[Table | Passage]:
+def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Records in file order; a line that is not one is rejected alone."""
     for number, line in source.lines(rejection):
         if not line.strip():
             continue
         try:
-            yield _parse_line(source, number, line)
+            yield Parsed(_parse_line(source, number, line), number)
         except RecordError as error:
             rejection.reject(error, line.decode("utf-8", "backslashreplace").rstrip("\r\n"))
 
@@ -57,3 +57,9 @@ def _parse_line(source: SourceFile, number: int, line: bytes) -> Table | Passage
     except RecursionError:
         reason = "nested too deeply"
     raise RecordError(source.path, number, reason, record_id=record_id(value))
+
+
+def _is_beir_queries(source: SourceFile) -> bool:
+    """A queries file that lies beside a corpus file."""
+    names = ("corpus.jsonl", "corpus.jsonl.gz")
+    return source.stem.lower() == "queries" and any((source.path.parent / name).exists() for name in names)

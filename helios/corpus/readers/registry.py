@@ -1,11 +1,13 @@
 """`read_corpus`: find the files, recognise each one's format, yield its records, watch over ids."""
 
+import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from helios.corpus.readers import jsonl
+from helios.corpus.readers import beir, delimited, html, jsonl, markdown, ottqa, parquet, workbook
+from helios.corpus.record import Parsed
 from helios.corpus.rejects import OnError, Rejection, RejectsWriter
 from helios.corpus.seen import SeenIds
 from helios.corpus.source import SourceFile
@@ -21,12 +23,21 @@ class Format:
 
     name: str
     detect: Callable[[SourceFile], bool]
-    read: Callable[[SourceFile, Rejection], Iterator[Table | Passage]]
+    read: Callable[[SourceFile, Rejection], Iterator[Parsed]]
     repeats_passages: bool = False
     """Files of this format repeat passages among each other; the first one counts and none is an error."""
 
 
-FORMATS: tuple[Format, ...] = (Format("jsonl", jsonl.detect, jsonl.read),)
+FORMATS: tuple[Format, ...] = (
+    Format("parquet", parquet.detect, parquet.read),
+    Format("xlsx", workbook.detect, workbook.read),
+    Format("beir", beir.detect, beir.read),
+    Format("jsonl", jsonl.detect, jsonl.read),
+    Format("ottqa", ottqa.detect, ottqa.read, repeats_passages=True),
+    Format("csv", delimited.detect, delimited.read),
+    Format("markdown", markdown.detect, markdown.read),
+    Format("html", html.detect, html.read),
+)
 """Every known format; the first that recognises a file reads it."""
 
 
@@ -39,12 +50,10 @@ def read_corpus(
     `on_error="stop"` the first bad record raises RecordError; with "skip" it is written to `rejects`
     and the rest is kept. CorpusError if nothing can be read at all.
     """
-    path = Path(path)
-    rejection = Rejection(on_error, rejects)
-    return _records(path, rejection)
+    return _read_files(Path(path), Rejection(on_error, rejects))
 
 
-def _records(path: Path, rejection: Rejection) -> Iterator[Table | Passage]:
+def _read_files(path: Path, rejection: Rejection) -> Iterator[Table | Passage]:
     seen_tables, seen_passages = SeenIds(), SeenIds()
     readable = False
     for source in _sources(path, rejection):
@@ -53,31 +62,32 @@ def _records(path: Path, rejection: Rejection) -> Iterator[Table | Passage]:
             log.info("%s: not a corpus file, passed over", source.path)
             continue
         readable = True
-        for record in known.read(source, rejection):
-            is_table = isinstance(record, Table)
-            record_id = record.table_id if isinstance(record, Table) else record.passage_id
-            if (seen_tables if is_table else seen_passages).add(record_id):
+        for parsed in known.read(source, rejection):
+            record = parsed.record
+            if isinstance(record, Table):
+                what, record_id, is_new = "table", record.table_id, seen_tables.add(record.table_id)
+            else:
+                what, record_id, is_new = "passage", record.passage_id, seen_passages.add(record.passage_id)
+            if is_new:
                 yield record
-            elif is_table or not known.repeats_passages:
-                what = "table" if is_table else "passage"
-                error = RecordError(
-                    source.path, None, f"duplicate {what} id {record_id!r}", record_id=record_id
-                )
-                rejection.reject(error, repr(record))
+            elif what == "table" or not known.repeats_passages:
+                reason = f"duplicate {what} id {record_id!r}"
+                error = RecordError(source.path, parsed.line, reason, record_id=record_id)
+                rejection.reject(error, json.dumps(asdict(record), ensure_ascii=False))
     if not readable:
         names = ", ".join(known.name for known in FORMATS)
-        raise CorpusError(f"{path}: no file that is a corpus; known formats: {names}")
+        raise CorpusError(f"{path}: nothing here is a corpus; known formats: {names}")
 
 
 def _sources(path: Path, rejection: Rejection) -> Iterator[SourceFile]:
+    """The files to read; hidden ones are passed over, unreadable ones rejected."""
     if path.is_file():
         yield SourceFile.open(path, path.name)
         return
     if not path.is_dir():
         raise CorpusError(f"{path}: no such file or folder")
     files = [file for file in path.rglob("*") if file.is_file()]
-    named = sorted((file.relative_to(path).as_posix(), file) for file in files)
-    for name, file in named:
+    for name, file in sorted((file.relative_to(path).as_posix(), file) for file in files):
         if any(part.startswith(".") for part in name.split("/")):
             continue
         try:

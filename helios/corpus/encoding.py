@@ -1,0 +1,88 @@
+"""Bytes of unknown encoding to text."""
+
+import codecs
+import re
+
+from charset_normalizer import CharsetMatch, from_bytes
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_WESTERN = "cp1252"
+_CANDIDATES = [
+    *(_WESTERN, "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
+    *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
+]
+_SAMPLE_BYTES = 1 << 18
+_BROKEN = re.compile("[\udc80-\udcff]")
+
+
+def decode(data: bytes, *, declared: str | None = None) -> str:
+    """Text of a file: byte-order mark, then the declared encoding, then UTF-8, then a guess from the bytes.
+
+    A file that is UTF-8 but for some bytes keeps those as lone surrogates (see `is_broken`), so that the
+    records that hold them can be rejected alone.
+    """
+    for mark, name in _BOMS:
+        if data.startswith(mark):
+            return data.decode(name, "replace")
+    if declared is not None:
+        try:
+            return data.decode(declared)
+        except (LookupError, UnicodeDecodeError):
+            pass
+    wide = _utf16_without_mark(data)
+    if wide is not None:
+        return wide
+    text = data.decode("utf-8", "surrogateescape")
+    broken = len(_BROKEN.findall(text))
+    if not broken or _other_characters(text) - broken >= broken:
+        return text
+    return data.decode(_guess(data[:_SAMPLE_BYTES]), "replace")
+
+
+def is_broken(text: str) -> bool:
+    """Whether text holds bytes that could not be decoded, or NUL characters."""
+    return "\0" in text or _BROKEN.search(text) is not None
+
+
+def broken_reason(text: str) -> str:
+    """What is wrong with text that `is_broken`, for an error message."""
+    if "\0" in text:
+        return "NUL bytes; the file is damaged or not text"
+    found = _BROKEN.search(text)
+    byte = f" (byte {ord(found.group()) - 0xDC00:#04x})" if found else ""
+    return f"not UTF-8{byte}"
+
+
+def _guess(sample: bytes) -> str:
+    """The likeliest encoding; Western European where it is as likely as any other."""
+    guesses = list(from_bytes(sample, cp_isolation=_CANDIDATES, preemptive_behaviour=False))
+    if not guesses:
+        return _WESTERN
+    likely = [guess.encoding for guess in guesses if _rank(guess) == _rank(guesses[0])]
+    return _WESTERN if _WESTERN in likely else guesses[0].encoding
+
+
+def _rank(guess: CharsetMatch) -> tuple[float, float]:
+    return guess.chaos, -guess.coherence
+
+
+def _utf16_without_mark(data: bytes) -> str | None:
+    """UTF-16 text that lacks its mark: nearly every other byte of its beginning is NUL."""
+    sample = data[:2000]
+    for name, nuls in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[::2])):
+        if len(sample) >= 8 and nuls.count(0) > 0.7 * len(nuls) and sample.count(0) < 0.6 * len(sample):
+            try:
+                return data.decode(name)
+            except UnicodeDecodeError:
+                return None
+    return None
+
+
+def _other_characters(text: str) -> int:
+    return 0 if text.isascii() else sum(character > "\x7f" for character in text)

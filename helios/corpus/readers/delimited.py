@@ -1,0 +1,118 @@
+"""CSV and TSV: one table a file; encoding, delimiter, title lines and header are found out.
+
+The encoding comes from charset-normalizer where it is not UTF-8; Python's csv module parses, under the
+delimiter that splits the beginning of the file most evenly.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator
+
+from helios.corpus.encoding import broken_reason, decode, is_broken
+from helios.corpus.grid import split_grid
+from helios.corpus.record import Parsed
+from helios.corpus.rejects import Rejection
+from helios.corpus.shape import shaped_table
+from helios.corpus.source import SourceFile
+from helios.errors import RecordError
+
+_SUFFIXES = (".csv", ".tsv", ".tab")
+_DELIMITERS = (",", "\t", ";", "|")
+_PROBED_ROWS = 100
+_FIELD_LIMIT = 1 << 30
+_JUDGEMENTS = (b"query-id\tcorpus-id", b"query_id\tcorpus_id", b"qid\t0\t")
+
+
+def detect(source: SourceFile) -> bool:
+    """By the file name's ending; relevance judgements are no corpus."""
+    return source.suffix in _SUFFIXES and not source.head.lower().startswith(_JUDGEMENTS)
+
+
+def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
+    """The table of the file; rows that cannot be parsed or decoded are rejected one by one."""
+    try:
+        text = decode(source.read())
+        rows = [(line, row) for line, row in _rows(source, text, rejection) if any(map(str.strip, row))]
+        if not rows:
+            raise RecordError(source.path, None, "no rows; the file is empty", record_id=source.base_id)
+    except RecordError as error:
+        rejection.reject(error)
+        return
+    grid = split_grid([row for _, row in rows])
+    title, *notes = grid.titles or (source.stem.replace("_", " "),)
+    table = shaped_table(source.base_id, title, grid.header, grid.rows, intro="\n".join(notes))
+    yield Parsed(table, rows[0][0])
+
+
+def sniff_delimiter(text: str, *, suffix: str = "") -> str:
+    """The delimiter that gives most rows the same number of cells, more than one; by the ending in doubt."""
+    default = "," if suffix == ".csv" else "\t"
+    best, best_score = default, 0.0
+    for delimiter in (default, *(other for other in _DELIMITERS if other != default)):
+        widths: Counter[int] = Counter()
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        try:
+            for row in reader:
+                widths[len(row)] += 1
+                if widths.total() >= _PROBED_ROWS:
+                    break
+        except csv.Error:
+            pass
+        del widths[0]
+        if not widths:
+            continue
+        width, count = max(widths.items(), key=lambda item: (item[0] > 1, item[1]))
+        score = 0.0 if width < 2 else count / widths.total() + min(width, 20) / 100
+        if score > best_score + 1e-9:
+            best, best_score = delimiter, score
+    return best
+
+
+def _rows(source: SourceFile, text: str, rejection: Rejection) -> Iterator[tuple[int, list[str]]]:
+    """(line of the start, cells) of every row that is well formed."""
+    lines = _Lines(text)
+    delimiter = sniff_delimiter(text[: 1 << 20], suffix=source.suffix)
+    old_limit = csv.field_size_limit(_FIELD_LIMIT)
+    try:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        while True:
+            start = lines.number + 1
+            lines.raw.clear()
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                _reject(source, start, f"not valid CSV: {error}", lines, rejection)
+                continue
+            raw = "".join(lines.raw)
+            if is_broken(raw):
+                _reject(source, start, broken_reason(raw), lines, rejection)
+                continue
+            yield start, row
+    finally:
+        csv.field_size_limit(old_limit)
+
+
+def _reject(source: SourceFile, line: int, reason: str, lines: "_Lines", rejection: Rejection) -> None:
+    raw = "".join(lines.raw).rstrip("\r\n")
+    rejection.reject(RecordError(source.path, line, reason, record_id=source.base_id), raw)
+
+
+class _Lines:
+    """Physical lines for the csv parser; keeps those of the row in work, for the rejects file."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = iter(io.StringIO(text, newline=""))
+        self.number = 0
+        self.raw: list[str] = []
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.number += 1
+        self.raw.append(line)
+        return line

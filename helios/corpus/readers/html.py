@@ -1,0 +1,240 @@
+"""HTML pages: tables with spans expanded, infoboxes, and the text around them as passages."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree
+from lxml import html as lxml_html
+
+from helios.corpus.encoding import broken_reason, decode, is_broken
+from helios.corpus.grid import has_header, join_header
+from helios.corpus.page import Block, Heading, PageTable, Paragraph, page_records
+from helios.corpus.record import Parsed
+from helios.corpus.rejects import Rejection
+from helios.corpus.source import SourceFile
+from helios.errors import RecordError
+from helios.types import TableKind
+
+_SUFFIXES = (".html", ".htm", ".xhtml")
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_HIDDEN = {
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "head",
+    "nav",
+    "svg",
+    "math",
+    "select",
+    "button",
+    "form",
+}
+_INLINE = {
+    *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd"),
+    *("label", "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt"),
+    *("u", "var", "wbr", "img", "data", "ruby", "rb", "rt", "rp"),
+}
+_NOTES = {"reference", "mw-editsection", "noprint"}
+_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_MAX_COLUMN_SPAN = 1000
+_MAX_ROW_SPAN = 65534
+
+
+def detect(source: SourceFile) -> bool:
+    """By the ending, or by how the file begins."""
+    start = source.head[:512].lstrip().lower()
+    return source.suffix in _SUFFIXES or start.startswith((b"<!doctype html", b"<html"))
+
+
+def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
+    """Tables and passages in page order; a page that cannot be decoded is rejected as a whole."""
+    try:
+        data = source.read()
+        declared = _CHARSET.search(data[:4096])
+        text = decode(data, declared=declared.group(1).decode() if declared else None)
+        if is_broken(text):
+            raise RecordError(source.path, None, broken_reason(text), record_id=source.base_id)
+        root = parse(text)
+        if root is None:
+            raise RecordError(source.path, None, "an empty page", record_id=source.base_id)
+    except RecordError as error:
+        rejection.reject(error)
+        return
+    title = _page_title(root) or source.stem.replace("_", " ")
+    url = next(iter(root.xpath("//link[@rel='canonical']/@href")), "")
+    for record in page_records(source.base_id, title, blocks(root), url=url):
+        yield Parsed(record)
+
+
+def parse(text: str) -> Any:
+    """The tree of a page or a fragment; None if there is nothing in it."""
+    parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
+    try:
+        return lxml_html.document_fromstring(text.encode(), parser=parser)
+    except etree.ParserError:
+        return None
+
+
+def blocks(root: Any) -> Iterator[Block]:
+    """Headings, paragraphs and tables in document order."""
+    text: list[str] = []
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
+        tag = element.tag
+        if event == "start" and (_is_hidden(element) or tag in _HEADINGS or tag == "table"):
+            if not _is_hidden(element):
+                yield from _paragraph(text)
+                yield from _heading(element) if tag in _HEADINGS else _tables(element)
+            walk.skip_subtree()
+            continue
+        if tag not in _INLINE:
+            yield from _paragraph(text)
+        if event == "start":
+            text.append(element.text or "")
+        else:
+            text.append(element.tail or "")
+    yield from _paragraph(text)
+
+
+def _paragraph(text: list[str]) -> Iterator[Paragraph]:
+    joined = " ".join("".join(text).split())
+    text.clear()
+    if joined:
+        yield Paragraph(joined)
+
+
+def _heading(element: Any) -> Iterator[Heading]:
+    text = _text(element)
+    if text:
+        yield Heading(_HEADINGS[element.tag], text)
+
+
+def _tables(element: Any) -> Iterator[PageTable]:
+    """The table, then those nested in its cells."""
+    caption = " ".join(_text(node) for node in element.iterchildren("caption"))
+    rows = _expand(element)
+    if any(cell for row, _ in rows for cell in row):
+        if "infobox" in (element.get("class") or "").lower():
+            yield PageTable((), list(_attributes(element)), caption, TableKind.INFOBOX)
+        else:
+            yield _plain_table(rows, caption)
+    for nested in element.iterdescendants("table"):
+        if next(nested.iterancestors("table")) is element:
+            yield from _tables(nested)
+
+
+def _plain_table(rows: list[tuple[tuple[str, ...], bool]], caption: str) -> PageTable:
+    """Leading rows of header cells are the header; without any, the first row is where it looks like one."""
+    depth = 0
+    while depth < len(rows) and rows[depth][1]:
+        depth += 1
+    cells = [row for row, _ in rows]
+    if not depth:
+        depth = int(len(cells) > 1 and has_header(cells))
+    elif depth == len(rows):
+        depth = 1
+    while depth > 1 and len(set(cells[0])) == 1 and len(cells[0]) > 1:
+        caption = " -- ".join(filter(None, (caption, cells[0][0])))
+        cells, depth = cells[1:], depth - 1
+    return PageTable(join_header(cells[:depth]), cells[depth:], caption)
+
+
+def _expand(table: Any) -> list[tuple[tuple[str, ...], bool]]:
+    """Rows as (cells with spans repeated, whether its own cells are header cells), blank ones left out."""
+    rows = []
+    hanging: dict[int, tuple[int, str]] = {}
+    for row in _own_rows(table):
+        cells: list[str] = []
+        below: dict[int, tuple[int, str]] = {}
+        own = [cell for cell in row if cell.tag in ("td", "th")]
+        for cell in own:
+            _hang(cells, hanging, below)
+            text, height = _text(cell), _span(cell, "rowspan", _MAX_ROW_SPAN)
+            for _ in range(_span(cell, "colspan", _MAX_COLUMN_SPAN)):
+                if height > 1:
+                    below[len(cells)] = (height - 1, text)
+                cells.append(text)
+        for column in sorted(hanging):
+            cells.extend([""] * (column - len(cells)))
+            _hang(cells, hanging, below)
+        hanging = below
+        is_header = bool(own) and (all(cell.tag == "th" for cell in own) or row.getparent().tag == "thead")
+        if any(cells):
+            rows.append((tuple(cells), is_header))
+    return rows
+
+
+def _hang(cells: list[str], hanging: dict[int, tuple[int, str]], below: dict[int, tuple[int, str]]) -> None:
+    """Append the cells that hang down from rows above here: column → (rows left, text)."""
+    while (span := hanging.pop(len(cells), None)) is not None:
+        left, text = span
+        if left > 1:
+            below[len(cells)] = (left - 1, text)
+        cells.append(text)
+
+
+def _own_rows(table: Any) -> Iterator[Any]:
+    """Rows of the table itself: head first, foot last."""
+    for path in ("./thead/tr", "./tr|./tbody/tr", "./tfoot/tr"):
+        yield from table.xpath(path)
+
+
+def _span(cell: Any, name: str, most: int) -> int:
+    value = (cell.get(name) or "1").strip()
+    if not value.isdecimal():
+        return 1
+    number = int(value[:9])
+    return most if number == 0 and name == "rowspan" else max(1, min(number, most))
+
+
+def _attributes(table: Any) -> Iterator[tuple[str, str]]:
+    """Rows of an infobox as (attribute, value); an attribute under a group is "group / attribute"."""
+    group = ""
+    for number, row in enumerate(_own_rows(table)):
+        cells = [(cell.tag, _text(cell)) for cell in row if cell.tag in ("td", "th")]
+        cells = [(tag, text) for tag, text in cells if text]
+        if len(cells) == 1 and cells[0][0] == "th":
+            group = cells[0][1] if number else ""
+            if not number:
+                yield "name", cells[0][1]
+        elif len(cells) == 1:
+            yield group, cells[0][1]
+        elif cells:
+            name = " / ".join(filter(None, (group, cells[0][1])))
+            yield name, " ; ".join(text for _, text in cells[1:])
+
+
+def _text(element: Any) -> str:
+    """Visible text of an element, nested tables left out, white space collapsed."""
+    parts = [element.text or ""]
+    walk = etree.iterwalk(element, events=("start", "end"))
+    for event, node in walk:
+        if node is element:
+            continue
+        if event == "start" and (node.tag == "table" or _is_hidden(node)):
+            walk.skip_subtree()
+        elif event == "start":
+            parts.append(("" if node.tag in _INLINE else " ") + (node.text or ""))
+        if event == "end":
+            parts.append(("" if node.tag in _INLINE else " ") + (node.tail or ""))
+    return " ".join("".join(parts).split())
+
+
+def _is_hidden(element: Any) -> bool:
+    if element.tag in _HIDDEN or not isinstance(element.tag, str):
+        return True
+    if not _NOTES.isdisjoint((element.get("class") or "").split()):
+        return True
+    return "display:none" in (element.get("style") or "").replace(" ", "").lower()
+
+
+def _page_title(root: Any) -> str:
+    """The <title>, else the first h1."""
+    for path in ("//head/title", "//h1"):
+        for element in root.xpath(path):
+            title = " ".join("".join(element.itertext()).split())
+            if title:
+                return title
+    return ""

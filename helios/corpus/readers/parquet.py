@@ -1,0 +1,85 @@
+"""Parquet: rows that are passages or tables of a known schema, or one table a file."""
+
+import datetime
+import decimal
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from helios.corpus.record import Parsed, RecordShapeError, parse_record, record_id
+from helios.corpus.rejects import Rejection
+from helios.corpus.shape import shaped_table
+from helios.corpus.source import SourceFile
+from helios.errors import RecordError
+
+_IDS = {"id", "_id", "uid"}
+_BATCH_ROWS = 1024
+
+
+def detect(source: SourceFile) -> bool:
+    """By the file's first bytes or its ending."""
+    return source.head.startswith(b"PAR1") or source.suffix in (".parquet", ".pq")
+
+
+def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
+    """Records where the columns are those of a record (id, and text or header and rows), else one table."""
+    try:
+        with pq.ParquetFile(source.path) as file:
+            names = file.schema_arrow.names
+            if _IDS & set(names) and ("text" in names or {"header", "rows"} <= set(names)):
+                yield from _read_records(source, file, rejection)
+            else:
+                yield _read_table(source, file)
+    except (pa.ArrowException, OSError) as error:
+        rejection.reject(RecordError(source.path, None, f"not a readable Parquet file ({error})"))
+
+
+def _read_records(source: SourceFile, file: pq.ParquetFile, rejection: Rejection) -> Iterator[Parsed]:
+    number = 0
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+        for value in batch.to_pylist():
+            number += 1
+            try:
+                yield Parsed(parse_record(value), number)
+            except RecordShapeError as error:
+                found = record_id(value)
+                rejection.reject(
+                    RecordError(source.path, number, str(error), record_id=found),
+                    json.dumps(value, default=str),
+                )
+
+
+def _read_table(source: SourceFile, file: pq.ParquetFile) -> Parsed:
+    names = file.schema_arrow.names
+    if not names:
+        raise pa.ArrowInvalid("no columns")
+    rows: list[tuple[str, ...]] = []
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+        columns = [[_text(value) for value in column.to_pylist()] for column in batch.columns]
+        rows.extend(zip(*columns, strict=True))
+    return Parsed(shaped_table(source.base_id, source.stem.replace("_", " "), names, rows))
+
+
+def _text(value: Any) -> Any:
+    """Plain values stay; times become ISO, bytes text or hexadecimal, nested values JSON."""
+    match value:
+        case datetime.datetime() | datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return str(value)
+        case bytes():
+            return value.decode("utf-8") if _is_utf8(value) else value.hex()
+        case dict() | list() | tuple():
+            return json.dumps(value, ensure_ascii=False, default=str)
+    return value
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
