@@ -106,7 +106,7 @@ def load_target(target: str, name: str) -> Any:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise HeliosError(f"`helios {name}` is not part of this installation ({error})") from error
         raise HeliosError(
-            f"`helios {name}` needs {error.name!r}, which is not installed; install it or the extra that has it"
+            f"`helios {name}` needs {error.name!r}, which is not installed; install it, or its extra"
         ) from error
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)

@@ -1,5 +1,208 @@
 """`helios index ...`: the commands that build and inspect an index."""
 
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
 import typer
 
+if TYPE_CHECKING:
+    from helios.index.manifest import Manifest
+    from indexing.estimate import Estimate
+    from indexing.pipeline import BuildReport
+
 app = typer.Typer(help="Build and inspect an index.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def build(
+    corpus: Annotated[Path, typer.Argument(help="File or folder with tables and passages.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, as linking.source=none.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the index.")] = ...,  # type: ignore[assignment]
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
+    on_error: Annotated[
+        Literal["stop", "skip"], typer.Option(help="What to do with a record that cannot be used.")
+    ] = "stop",
+    rejects: Annotated[
+        Path | None, typer.Option(help="Where skipped records go; OUT/rejects.jsonl if not given.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes to use; all cores if not given.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate time, disk and memory.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build even if the disk seems too small.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Index a corpus. Interrupted, the same command goes on where it stopped."""
+    from helios.config import load_config
+    from indexing.pipeline import build_index, check_places
+    from indexing.progress import default_progress
+
+    settings = load_config(config, overrides or ())
+    used_workers = workers or available_cores()
+    if dry_run:
+        from indexing.estimate import estimate_build
+
+        check_places(corpus, out)
+        _print_estimate(estimate_build(corpus, config=settings, workers=used_workers), as_json=as_json)
+        return
+    report = build_index(
+        corpus,
+        out,
+        config=settings,
+        workers=used_workers,
+        on_error=on_error,
+        rejects=rejects,
+        progress=default_progress(),
+        check_disk=not force,
+    )
+    _print_report(report, as_json=as_json)
+
+
+@app.command()
+def info(
+    index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False
+) -> None:
+    """Show what an index holds, how it was made and what that cost."""
+    from helios.index.manifest import BUILD_FOLDER, read_manifest
+    from indexing.stage import StageRecord
+
+    manifest = read_manifest(index)
+    folders = sorted((index / BUILD_FOLDER).glob("*/"))
+    records = [record for folder in folders if (record := StageRecord.read(folder))]
+    records.sort(key=lambda record: record.started)
+    if as_json:
+        document = _summary(index, manifest) | {
+            "config": manifest.config,
+            "models": {name: model.model_dump() for name, model in manifest.models.items()},
+            "parts": [part.model_dump(mode="json") for part in manifest.parts],
+            "stages": [_stage_summary(record) for record in records],
+        }
+        typer.echo(json.dumps(document, indent=2))
+        return
+    for line in [*_manifest_lines(index, manifest), *_stage_lines([_stage_summary(one) for one in records])]:
+        typer.echo(line)
+
+
+@app.command()
+def fsck(
+    index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False
+) -> None:
+    """Verify every checksum and structure; exit code 1 if anything is wrong."""
+    from helios.index.fsck import check_index, listed_bytes
+    from indexing.progress import default_progress
+
+    with default_progress().stage("fsck") as meter:
+        meter.start(listed_bytes(index), "bytes")
+        findings = check_index(index, progress=meter.advance)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if as_json:
+        typer.echo(json.dumps({"sound": not errors, "findings": [asdict(one) for one in findings]}, indent=2))
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.severity}: {finding.path}: {finding.problem}")
+        typer.echo(f"{index}: {'damaged, build it again' if errors else 'sound'}")
+    if errors:
+        raise typer.Exit(1)
+
+
+def available_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _print_report(report: "BuildReport", *, as_json: bool) -> None:
+    stages = [_stage_summary(record) | {"ran": name in report.ran} for name, record in report.records.items()]
+    if as_json:
+        document = _summary(report.index, report.manifest) | {"seconds": round(report.seconds, 3)}
+        typer.echo(json.dumps(document | {"stages": stages}, indent=2))
+        return
+    for line in [*_stage_lines(stages), *_manifest_lines(report.index, report.manifest)]:
+        typer.echo(line)
+
+
+def _summary(index: Path, manifest: "Manifest") -> dict[str, Any]:
+    return {
+        "index": str(index),
+        "format_version": manifest.version,
+        "generation": manifest.generation,
+        "created": manifest.created,
+        "code_version": manifest.code_version,
+        "counts": manifest.counts.model_dump(),
+        "bytes": sum(entry.size for part in manifest.parts for entry in part.files),
+        "content_sha256": manifest.content_hash(),
+    }
+
+
+def _stage_summary(record: Any) -> dict[str, Any]:
+    return {
+        "stage": record.stage,
+        "seconds": record.seconds,
+        "peak_rss": record.peak_rss,
+        "bytes": sum(entry.size for entry in record.files),
+        "workers": record.workers,
+        "counts": record.counts,
+    }
+
+
+def _stage_lines(stages: list[dict[str, Any]]) -> list[str]:
+    from indexing.disk import format_bytes
+
+    lines = []
+    for stage in stages:
+        counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in stage["counts"].items())
+        cost = f"{stage['seconds']:9.1f} s  {format_bytes(stage['peak_rss']):>9} peak"
+        again = "" if stage.get("ran", True) else " (done before)"
+        lines.append(f"{stage['stage']:10} {cost}  {format_bytes(stage['bytes']):>9}  {counts}{again}")
+    return lines
+
+
+def _manifest_lines(index: Path, manifest: "Manifest") -> list[str]:
+    from indexing.disk import format_bytes
+
+    counts = manifest.counts.model_dump()
+    size = sum(entry.size for part in manifest.parts for entry in part.files)
+    models = [
+        f"model      {name}: {model.name} ({model.sha256[:12]})" for name, model in manifest.models.items()
+    ]
+    return [
+        f"index      {index}, snapshot {manifest.generation} of {manifest.created}, {format_bytes(size)}",
+        f"holds      {', '.join(f'{count:,} {name}' for name, count in counts.items())}",
+        *models,
+        f"content    {manifest.content_hash()}",
+    ]
+
+
+def _print_estimate(estimate: "Estimate", *, as_json: bool) -> None:
+    from indexing.disk import format_bytes
+
+    if as_json:
+        totals = {"seconds": estimate.seconds, "disk": estimate.disk, "memory": estimate.memory}
+        typer.echo(json.dumps(asdict(estimate) | totals, indent=2))
+        return
+    about = "" if estimate.exact else "about "
+    typer.echo(
+        f"corpus     {about}{estimate.tables:,} tables, {estimate.segments:,} segments, "
+        f"{estimate.passages:,} passages"
+    )
+    for stage in estimate.stages:
+        cost = f"{format_duration(stage.seconds):>10}  {format_bytes(stage.disk):>9} disk"
+        typer.echo(f"{stage.name:10} {cost}  {format_bytes(stage.memory):>9} memory")
+    typer.echo(
+        f"build      about {format_duration(estimate.seconds)}, {format_bytes(estimate.disk)} of disk at its "
+        f"peak, {format_bytes(estimate.memory)} of memory (from a sample of {estimate.sample_nodes:,} nodes)"
+    )
+
+
+def format_duration(seconds: float) -> str:
+    """For example "1 h 05 min"."""
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -105,20 +105,22 @@ def part_directory(index: Path, name: str) -> Path:
 
 
 def next_part_name(index: Path, manifest: Manifest | None) -> str:
-    """A name no snapshot uses and no reader can still hold: 0001, 0002, ..."""
-    used = {int(part.name) for part in manifest.parts} if manifest else set()
-    folder = index / PARTS_FOLDER
-    if manifest and folder.is_dir():
-        used |= {
-            int(path.name) for path in folder.iterdir() if path.name.isdigit() and not remove_if_unused(path)
-        }
+    """A name that no snapshot uses and no reader holds (0001, 0002, ...); the caller holds the WriteLock.
+
+    Parts that an interrupted writer left behind are removed on the way, so their names come again.
+    """
+    current = {part.name for part in manifest.parts} if manifest else set()
+    used = {int(name) for name in current}
+    for path in _part_folders(index):
+        if path.name not in current and not remove_if_unused(path):
+            used.add(int(path.name))
     return f"{max(used, default=0) + 1:04d}"
 
 
 def remove_retired(index: Path, manifest: Manifest) -> list[str]:
     """Delete parts and tombstones that are neither current nor held by a reader; returns the parts' names."""
     current = {part.name for part in manifest.parts}
-    old = [path for path in sorted((index / PARTS_FOLDER).iterdir()) if path.name not in current]
+    old = [path for path in _part_folders(index) if path.name not in current]
     removed = [path.name for path in old if remove_if_unused(path)]
     named = {part.tombstones.path for part in manifest.parts}
     for path in sorted((index / TOMBSTONES_FOLDER).glob("*.npy")):
@@ -141,6 +143,11 @@ def remove_if_unused(directory: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def _part_folders(index: Path) -> list[Path]:
+    folder = index / PARTS_FOLDER
+    return sorted(path for path in folder.iterdir() if path.name.isdigit()) if folder.is_dir() else []
 
 
 def _pin(directory: Path) -> int:

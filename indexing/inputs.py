@@ -1,0 +1,69 @@
+"""The files of a corpus and their checksums, remembered so that a resumed build need not read them again."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from helios.errors import CorpusError
+from helios.index.durable import sha256_file, write_atomically
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file of the corpus as it was when looked at; `name` is its path inside the corpus."""
+
+    name: str
+    path: Path
+    size: int
+    modified_ns: int
+
+
+def input_files(corpus: Path) -> list[InputFile]:
+    """Every file that may be read, sorted by name; CorpusError where there is none."""
+    if corpus.is_file():
+        paths = [corpus]
+    elif corpus.is_dir():
+        found = (path for path in corpus.rglob("*") if path.is_file())
+        paths = [path for path in found if not _is_hidden(path.relative_to(corpus))]
+    else:
+        raise CorpusError(f"{corpus}: no such file or folder; give a corpus to index")
+    if not paths:
+        raise CorpusError(f"{corpus}: the folder has no files; put tables and passages there")
+    root = corpus.parent if corpus.is_file() else corpus
+    files = []
+    for path in paths:
+        status = path.stat()
+        files.append(InputFile(path.relative_to(root).as_posix(), path, status.st_size, status.st_mtime_ns))
+    return sorted(files, key=lambda file: file.name)
+
+
+def inputs_sha256(corpus: Path, cache: Path | None = None) -> str:
+    """SHA-256 over the names and contents of all files of a corpus.
+
+    Checksums of files whose size and date have not changed come from `cache`, a JSON file that is updated.
+    """
+    known = _read_cache(cache) if cache else {}
+    fresh: dict[str, list[int | str]] = {}
+    digest = hashlib.sha256()
+    for file in input_files(corpus):
+        entry = known.get(file.name)
+        if not entry or entry[:2] != [file.size, file.modified_ns]:
+            entry = [file.size, file.modified_ns, sha256_file(file.path)]
+        fresh[file.name] = entry
+        digest.update(json.dumps([file.name, entry[2]]).encode())
+    if cache and fresh != known:
+        write_atomically(cache, json.dumps(fresh, indent=1).encode())
+    return digest.hexdigest()
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(name.startswith(".") for name in path.parts)
+
+
+def _read_cache(cache: Path) -> dict[str, list[int | str]]:
+    try:
+        known = json.loads(cache.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}

@@ -1,0 +1,245 @@
+"""`build_index`: run the stages that are not done, then swap in the new snapshot.
+
+An index under construction keeps a folder per stage in OUT/.build (indexing.stage). When every component is
+there, the part is assembled from hard links and the manifest is replaced: until then readers see the
+previous snapshot. Killed at any moment, the same call goes on where it stopped and writes the same bytes.
+"""
+
+import errno
+import logging
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from helios.config import Config
+from helios.corpus.rejects import OnError
+from helios.errors import ConfigError, HeliosError, IndexFormatError
+from helios.index.durable import fsync_tree
+from helios.index.lock import LOCK_FILE, WriteLock
+from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
+from helios.index.snapshot import part_directory
+from indexing.commit import commit_part
+from indexing.disk import check_free_space
+from indexing.inputs import inputs_sha256
+from indexing.memory import PeakMemory
+from indexing.progress import Progress, SilentProgress
+from indexing.stage import (
+    BuildRequest,
+    Journal,
+    Stage,
+    StageContext,
+    StageRecord,
+    file_entries,
+    prepare_folder,
+    stage_dependencies,
+    stage_key,
+)
+from indexing.stages import default_stages
+from indexing.stages.ingest import REJECTS_FILE
+
+log = logging.getLogger(__name__)
+
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did: the snapshot, the record of every stage, and which stages ran this time."""
+
+    index: Path
+    manifest: Manifest
+    records: Mapping[str, StageRecord]
+    ran: tuple[str, ...]
+    seconds: float
+
+
+def build_index(
+    corpus: Path,
+    out: Path,
+    *,
+    config: Config | None = None,
+    workers: int = 1,
+    on_error: OnError = "stop",
+    rejects: Path | None = None,
+    progress: Progress | None = None,
+    stages: Sequence[Stage] | None = None,
+    check_disk: bool = True,
+) -> BuildReport:
+    """Index a corpus into the folder `out`, or finish a build that was interrupted there.
+
+    Raises IndexLockedError while another build writes there, IndexFormatError for a folder that is no
+    index, RecordError for a bad record under on_error="stop", HeliosError when the disk is full.
+    """
+    started = time.monotonic()
+    check_places(corpus, out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with WriteLock(out):
+            check_places(corpus, out)
+            request = BuildRequest(corpus, config or Config(), workers, on_error)
+            build = _Build(out, request, progress or SilentProgress(), tuple(stages or default_stages()))
+            if check_disk:
+                build.check_disk()
+            ran = build.run_stages()
+            manifest = build.commit()
+            build.export_rejects(rejects)
+            return BuildReport(out, manifest, build.records, ran, time.monotonic() - started)
+    except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise HeliosError(
+                f"{out}: the disk is full ({error}); free some space and run the same command again: "
+                "finished work is kept"
+            ) from error
+        raise
+
+
+def check_places(corpus: Path, out: Path) -> None:
+    """Refuse an output that is not an index and not empty, or that lies inside the corpus."""
+    inside, outside = out.resolve(), corpus.resolve()
+    if inside == outside or outside in inside.parents or inside in outside.parents:
+        raise ConfigError(f"{out}: the index and the corpus {corpus} must be in separate folders")
+    if out.exists() and not out.is_dir():
+        raise IndexFormatError(f"{out}: is a file; give a folder for the index")
+    if not out.is_dir() or (out / MANIFEST_FILE).exists() or (out / BUILD_FOLDER).is_dir():
+        return
+    strange = sorted(path.name for path in out.iterdir() if path.name != LOCK_FILE)
+    if strange:
+        raise IndexFormatError(
+            f"{out}: holds {strange[0]!r} but no {MANIFEST_FILE}, so it is not a HELIOS index; "
+            "give an empty or new folder"
+        )
+
+
+class _Build:
+    """One build in one folder, with the write lock held."""
+
+    def __init__(
+        self, out: Path, request: BuildRequest, progress: Progress, stages: tuple[Stage, ...]
+    ) -> None:
+        self.out = out
+        self.work = out / BUILD_FOLDER
+        self.live = read_manifest(out) if (out / MANIFEST_FILE).exists() else None
+        self.work.mkdir(exist_ok=True)
+        self.request = replace(
+            request, inputs_sha256=inputs_sha256(request.corpus, self.work / "inputs.json")
+        )
+        self.progress = progress
+        self.journal = Journal(self.work / "journal.jsonl")
+        self.stages = stages
+        self.dependencies: dict[str, dict[str, object]] = {}
+        self.keys: dict[str, str] = {}
+        for stage in stages:
+            self.dependencies[stage.name] = stage_dependencies(stage, self.request, self.keys)
+            self.keys[stage.name] = stage_key(self.dependencies[stage.name])
+        self.records: dict[str, StageRecord] = {}
+
+    def check_disk(self) -> None:
+        """Refuse to start where the disk is clearly too small; a build that goes on has its space already."""
+        if self._missing() and not any(self._record(stage) for stage in self.stages):
+            check_free_space(self.request.corpus, self.out, self.request.config)
+
+    def run_stages(self) -> tuple[str, ...]:
+        """Run what is missing, in order; returns the names of the stages that ran."""
+        missing = self._missing()
+        for stage in self.stages:
+            if stage.name in missing:
+                self.records[stage.name] = self._run(stage)
+            else:
+                self.progress.skipped(stage.name)
+                self.journal.note("reuse", stage=stage.name, key=self.keys[stage.name])
+                if record := self._record(stage):
+                    self.records[stage.name] = record
+        return tuple(stage.name for stage in self.stages if stage.name in missing)
+
+    def commit(self) -> Manifest:
+        """Assemble the part, swap in the snapshot, and drop what is no longer needed."""
+        components = {stage.name: stage.component for stage in self.stages if stage.component}
+        sources = {name: self._output(name) for name in components}
+        manifest = commit_part(
+            self.out,
+            live=self.live,
+            request=self.request,
+            components=components,
+            sources={name: path for name, path in sources.items() if path},
+            records=self.records,
+        )
+        self.journal.note("commit", generation=manifest.generation, content=manifest.content_hash())
+        for stage in self.stages:
+            shutil.rmtree(self.work / stage.name / "out", ignore_errors=True)
+        return manifest
+
+    def export_rejects(self, path: Path | None) -> None:
+        """Copy the rejected records to where the user wants them, by default OUT/rejects.jsonl."""
+        kept = self.work / "ingest" / REJECTS_FILE
+        if kept.exists() and (path or kept.stat().st_size):
+            shutil.copyfile(kept, path or self.out / REJECTS_FILE)
+
+    def _missing(self) -> set[str]:
+        """Stages to run: components that are not there, and whatever those read and is not there."""
+        missing: set[str] = set()
+        for stage in reversed(self.stages):
+            wanted = stage.component is not None or any(
+                stage.name in reader.inputs for reader in self.stages if reader.name in missing
+            )
+            if wanted and self._output(stage.name) is None:
+                missing.add(stage.name)
+        return missing
+
+    def _output(self, name: str) -> Path | None:
+        """Where a stage's valid output is: in its own folder, or in the live snapshot's part."""
+        stage = next(stage for stage in self.stages if stage.name == name)
+        record = self._record(stage)
+        if record is None:
+            return None
+        candidates = [self.work / name / "out"]
+        if self.live and stage.component:
+            candidates += [
+                part_directory(self.out, part.name) / stage.component
+                for part in self.live.parts
+                if part.stages.get(stage.component) == record.key
+            ]
+        return next((path for path in candidates if record.matches(path)), None)
+
+    def _record(self, stage: Stage) -> StageRecord | None:
+        record = StageRecord.read(self.work / stage.name)
+        return record if record and record.key == self.keys[stage.name] else None
+
+    def _run(self, stage: Stage) -> StageRecord:
+        """Run one stage to its end and make its result durable."""
+        folder, key = self.work / stage.name, self.keys[stage.name]
+        resumed = prepare_folder(folder, key)
+        self.journal.note("start", stage=stage.name, key=key, resumed=resumed)
+        started, clock = datetime.now(UTC), time.monotonic()
+        inputs = {name: path for name in stage.inputs if (path := self._output(name))}
+        with self.progress.stage(stage.name) as meter, PeakMemory() as memory:
+            context = StageContext(
+                request=self.request,
+                inputs=inputs,
+                out=folder / "out",
+                scratch=folder / "scratch",
+                keep=folder,
+                note=lambda event, **fields: self.journal.note(event, stage=stage.name, key=key, **fields),
+                meter=meter,
+            )
+            result = stage.run(context)
+            fsync_tree(context.out)
+            files = file_entries(context.out)
+        record = StageRecord(
+            stage=stage.name,
+            key=key,
+            depends_on=self.dependencies[stage.name],
+            files=files,
+            counts=dict(result.counts),
+            models=dict(result.models),
+            started=started.isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - clock, 3),
+            peak_rss=memory.peak,
+            workers=self.request.workers,
+        )
+        record.write(folder)
+        self.journal.note("finish", stage=stage.name, key=key, seconds=record.seconds)
+        shutil.rmtree(folder / "scratch", ignore_errors=True)
+        return record

@@ -1,0 +1,50 @@
+"""Ingest: read the corpus in whatever format and store it for random access."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from helios.corpus import CorpusWriter, RejectsWriter, read_corpus
+from helios.errors import CorpusError
+from helios.types import Table
+from indexing.inputs import input_files
+from indexing.stage import BuildRequest, StageContext, StageResult
+
+REJECTS_FILE = "rejects.jsonl"
+
+
+@dataclass(frozen=True)
+class IngestStage:
+    """Corpus files → corpus store; rejected records go to rejects.jsonl beside it."""
+
+    name: str = "ingest"
+    version: int = 1
+    component: str | None = "corpus"
+    inputs: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+    def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
+        """The content of every input file, and what happens to bad records."""
+        return {"inputs": request.inputs_sha256, "on_error": request.on_error}
+
+    def run(self, context: StageContext) -> StageResult:
+        """Stream every record into the store; CorpusError if a file changes meanwhile."""
+        request = context.request
+        before = input_files(request.corpus)
+        context.meter.start(None, "records")
+        tables = passages = segments = 0
+        with RejectsWriter(context.keep / REJECTS_FILE) as rejects, CorpusWriter(context.out) as writer:
+            for record in read_corpus(request.corpus, on_error=request.on_error, rejects=rejects):
+                writer.add(record)
+                context.meter.advance()
+                if isinstance(record, Table):
+                    tables += 1
+                    segments += len(record.rows)
+                else:
+                    passages += 1
+            if not tables + passages:
+                raise CorpusError(f"{request.corpus}: no table and no passage could be read")
+            if input_files(request.corpus) != before:
+                raise CorpusError(f"{request.corpus}: a file changed while it was read; run the build again")
+            rejected = rejects.count
+        counts = {"tables": tables, "segments": segments, "passages": passages, "rejected": rejected}
+        return StageResult(counts=counts)
