@@ -202,8 +202,8 @@ def _unit(value: Json, default_id: str | None) -> Table | Passage:
 def _attributes(content: Json, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Rows of an infobox; an attribute inside a group is named "group / attribute"."""
     for name, value in content.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from _attributes(value, (*path, name))
         else:
-            items = value if isinstance(value, list) else [value]
+            items = value if isinstance(value, list) else ["" if isinstance(value, Mapping) else value]
             yield " / ".join((*path, name)), " ; ".join(str(item) for item in items if item is not None)
