@@ -1,0 +1,280 @@
+"""Retrievers to compare with: BM25 and dense single vectors over nodes, stars and edges.
+
+Both hold everything in memory and rebuild it from the corpus: they are yardsticks, not the engine.
+Shapes: S segments, P passages, U retrieval units, D vector dimensions.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.errors import ConfigError, EvaluationError
+from helios.evaluation.edges import RankedEdge
+from helios.evaluation.linearise import linearise_passage, linearise_segment
+from helios.evaluation.units import RetrievalUnit, edge_pairs, edges_of_ranking, lone_passages
+from helios.graph import DataGraph
+from helios.types import Edge, Passage, ScoredEdge, Segment
+
+K1, B = 0.9, 0.4
+
+_WORD = re.compile(r"\w+")
+
+
+class Corpus(Protocol):
+    """What a baseline reads of a corpus store."""
+
+    @property
+    def segment_count(self) -> int:
+        """How many segments there are."""
+        ...
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """Passages by number."""
+        ...
+
+    def segment(self, number: int, /) -> Segment:
+        """One segment by number."""
+        ...
+
+    def segments(self) -> Iterable[Segment]:
+        """All segments in order."""
+        ...
+
+
+class Bm25Baseline:
+    """BM25 (bm25s) over one kind of retrieval unit; every unit's text is its nodes' texts."""
+
+    def __init__(
+        self, corpus: Corpus, graph: DataGraph, *, unit: RetrievalUnit, k1: float = K1, b: float = B
+    ) -> None:
+        """Tokenise the corpus and index it; minutes and gigabytes for a large corpus."""
+        _check_sizes(graph, corpus.segment_count, len(corpus.passages))
+        self.corpus, self.graph, self.unit = corpus, graph, unit
+        vocabulary: dict[str, int] = {}
+        segments = _token_ids(map(linearise_segment, corpus.segments()), vocabulary)
+        passages = _token_ids(map(linearise_passage, corpus.passages), vocabulary)
+        self._vocabulary = vocabulary
+        self._pairs = edge_pairs(graph)
+        self._lone = lone_passages(graph)
+        if unit is not RetrievalUnit.EDGE:
+            self._passages = _index(_Bags((p,) for p in passages), vocabulary, k1=k1, b=b)
+        if unit is RetrievalUnit.NODE:
+            bags = _Bags((s,) for s in segments)
+        elif unit is RetrievalUnit.STAR:
+            stars = [(s, *(passages[p] for p in graph.passages_of(n))) for n, s in enumerate(segments)]
+            bags = _Bags([*stars, *((passages[p],) for p in self._lone)])
+        else:
+            bags = _Bags(
+                tuple(side[n] for side, n in zip((segments, passages), pair, strict=True) if n >= 0)
+                for pair in self._pairs.tolist()
+            )
+        self._units = _index(bags, vocabulary, k1=k1, b=b)
+
+    def search(self, question: str, *, k: int = 50) -> tuple[RankedEdge, ...]:
+        """The k best edges; fewer where fewer share a word with the question."""
+        words = _WORD.findall(question.casefold())
+        tokens = [self._vocabulary[word] for word in words if word in self._vocabulary]
+        if not tokens:
+            return ()
+        scores = self._units.get_scores_from_ids(tokens)
+        if self.unit is RetrievalUnit.EDGE:
+            edges = _best_pairs(self._pairs, scores, k=k)
+        else:
+            passage_scores = self._passages.get_scores_from_ids(tokens)
+            edges = _rank_segments(self.graph, self.unit, self._lone, scores, passage_scores, k=k)
+        return _with_texts(edges, self.corpus)
+
+
+class DenseBaseline:
+    """Cosine between the question's vector and one vector per unit, by brute force.
+
+    A unit's vector is the sum of its nodes' unit vectors, so only nodes need encoding.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        graph: DataGraph,
+        segment_vectors: NDArray[np.float32],
+        passage_vectors: NDArray[np.float32],
+        encode: Callable[[str], NDArray[np.float32]],
+        *,
+        unit: RetrievalUnit = RetrievalUnit.EDGE,
+    ) -> None:
+        """Vectors are float32[S, D] and float32[P, D] of any length; `encode` gives float32[D]."""
+        _check_sizes(graph, len(segment_vectors), len(passage_vectors))
+        if segment_vectors.shape[1:] != passage_vectors.shape[1:]:
+            raise EvaluationError("segment and passage vectors differ in dimension")
+        self.corpus, self.graph, self.unit, self._encode = corpus, graph, unit, encode
+        self._segments, self._passages = _unit_vectors(segment_vectors), _unit_vectors(passage_vectors)
+        self._pairs = edge_pairs(graph)
+        self._lone = lone_passages(graph)
+        if unit is RetrievalUnit.STAR:
+            self._norms = self._star_norms()
+        elif unit is RetrievalUnit.EDGE:
+            self._norms = self._edge_norms()
+
+    def search(self, question: str, *, k: int = 50) -> tuple[RankedEdge, ...]:
+        """The k best edges."""
+        query = _unit_vectors(self._encode(question)[None])[0]
+        segments, passages = self._segments @ query, self._passages @ query
+        if self.unit is RetrievalUnit.EDGE:
+            scores = (_side(segments, self._pairs[:, 0]) + _side(passages, self._pairs[:, 1])) / self._norms
+            edges = _best_pairs(self._pairs, scores, k=k, floor=-np.inf)
+        else:
+            if self.unit is RetrievalUnit.STAR:
+                sums = np.bincount(
+                    self.graph.edge_segments, passages[self.graph.edge_passages], minlength=len(segments)
+                )
+                segments = np.concatenate([(segments + sums) / self._norms, passages[self._lone]])
+            edges = _rank_segments(self.graph, self.unit, self._lone, segments, passages, k=k, floor=-np.inf)
+        return _with_texts(edges, self.corpus)
+
+    def _edge_norms(self, *, batch: int = 65536) -> NDArray[np.float32]:
+        """float32[U]: |s + p| of every pair, 1 for a lone node."""
+        norms = np.ones(len(self._pairs), dtype=np.float32)
+        for start in range(0, self.graph.edge_count, batch):
+            rows = slice(start, min(start + batch, self.graph.edge_count))
+            pairs = self._pairs[rows]
+            norms[rows] = np.linalg.norm(self._segments[pairs[:, 0]] + self._passages[pairs[:, 1]], axis=1)
+        return np.maximum(norms, 1e-6)
+
+    def _star_norms(self) -> NDArray[np.float32]:
+        """float32[S]: |s + sum of its passages|."""
+        norms = np.empty(len(self._segments), dtype=np.float32)
+        for segment, vector in enumerate(self._segments):
+            norms[segment] = np.linalg.norm(
+                vector + self._passages[self.graph.passages_of(segment)].sum(axis=0)
+            )
+        return np.maximum(norms, 1e-6)
+
+
+class _Bags:
+    """Units as token lists made when asked for: `ids` and `vocab` are what bm25s reads."""
+
+    def __init__(self, units: Iterable[tuple[NDArray[np.int32], ...]]) -> None:
+        self._units = list(units)
+        self.ids = self
+        self.vocab: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for parts in self._units:
+            yield np.concatenate(parts).tolist()
+
+
+def _token_ids(texts: Iterable[str], vocabulary: dict[str, int]) -> list[NDArray[np.int32]]:
+    """Token ids of each text; new words enter the vocabulary."""
+    return [
+        np.array(
+            [vocabulary.setdefault(w, len(vocabulary)) for w in _WORD.findall(text.casefold())], np.int32
+        )
+        for text in texts
+    ]
+
+
+def _index(bags: _Bags, vocabulary: dict[str, int], *, k1: float, b: float) -> Any:
+    """A bm25s index of the bags."""
+    try:
+        import bm25s
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "the BM25 baselines need bm25s, which is not installed: pip install 'helios-retrieval[eval]'"
+        ) from None
+    if not len(bags):
+        raise EvaluationError("the corpus has no text to index")
+    bags.vocab = vocabulary or {"": 0}
+    index = bm25s.BM25(k1=k1, b=b, backend="numba")
+    index.index(bags, show_progress=False, create_empty_token=False)
+    return index
+
+
+def _rank_segments(
+    graph: DataGraph,
+    unit: RetrievalUnit,
+    lone: NDArray[np.int64],
+    scores: NDArray[np.floating],
+    passage_scores: NDArray[np.floating],
+    *,
+    k: int,
+    floor: float = 0.0,
+) -> list[ScoredEdge]:
+    """Edges of the best segments.
+
+    Stars (scores of S segments, then of the lone passages) compete by score. Nodes are ranked apart: a
+    lone passage comes after as many segments as there are better passages.
+    """
+    count = graph.segment_count
+    segments = [(Edge(int(n), None), float(scores[n])) for n in _best(scores[:count], k, floor)]
+    if unit is RetrievalUnit.STAR:
+        alone = [
+            (Edge(None, int(lone[n])), float(scores[count + n])) for n in _best(scores[count:], k, floor)
+        ]
+        ranking = sorted(segments + alone, key=lambda item: -item[1])
+    else:
+        is_lone = np.isin(best := _best(passage_scores, k, floor), lone)
+        places = [(rank, 1, Edge(None, int(p)), float(passage_scores[p])) for rank, p in enumerate(best)]
+        places = [place for place, keep in zip(places, is_lone, strict=True) if keep]
+        places += [(rank, 0, edge, score) for rank, (edge, score) in enumerate(segments)]
+        ranking = [(edge, score) for _, _, edge, score in sorted(places, key=lambda place: place[:2])]
+    return edges_of_ranking(graph, ranking, passage_scores, k=k)
+
+
+def _best_pairs(
+    pairs: NDArray[np.int32], scores: NDArray[np.floating], *, k: int, floor: float = 0.0
+) -> list[ScoredEdge]:
+    """The k best pairs."""
+    return [
+        ScoredEdge(Edge(*(None if n < 0 else int(n) for n in pairs[u])), float(scores[u]))
+        for u in _best(scores, k, floor)
+    ]
+
+
+def _best(scores: NDArray[np.floating], k: int, floor: float) -> NDArray[np.int64]:
+    """Numbers of the k highest scores above the floor, best first; ties by lower number."""
+    if k < len(scores):
+        cut = np.partition(scores, len(scores) - k)[len(scores) - k]
+        candidates = np.flatnonzero((scores >= cut) & (scores > floor))
+    else:
+        candidates = np.flatnonzero(scores > floor)
+    order = np.argsort(-scores[candidates], kind="stable")
+    best: NDArray[np.int64] = candidates[order][:k]
+    return best
+
+
+def _side(scores: NDArray[np.floating], numbers: NDArray[np.int32]) -> NDArray[np.floating]:
+    """Scores of one side of the pairs, 0 where the side is missing."""
+    if not len(scores):
+        return np.zeros(len(numbers), dtype=np.float32)
+    return np.where(numbers < 0, 0, scores[numbers])
+
+
+def _unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows of length 1; a zero row stays zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)
+
+
+def _with_texts(edges: Iterable[ScoredEdge], corpus: Corpus) -> tuple[RankedEdge, ...]:
+    return tuple(
+        RankedEdge(
+            None if scored.edge.segment is None else corpus.segment(scored.edge.segment),
+            None if scored.edge.passage is None else corpus.passages[scored.edge.passage],
+            scored.score,
+        )
+        for scored in edges
+    )
+
+
+def _check_sizes(graph: DataGraph, segment_count: int, passage_count: int) -> None:
+    if (graph.segment_count, graph.passage_count) != (segment_count, passage_count):
+        raise EvaluationError(
+            f"the graph has {graph.segment_count} segments and {graph.passage_count} passages, "
+            f"the corpus {segment_count} and {passage_count}: they are not of the same index"
+        )

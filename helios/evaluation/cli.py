@@ -1,0 +1,159 @@
+"""`helios eval`: measure an index, and baselines beside it, against questions with known evidence."""
+
+import json
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from helios.errors import EvaluationError
+from helios.evaluation.baselines import K1, B, Bm25Baseline, DenseBaseline
+from helios.evaluation.edges import ranked_edges
+from helios.evaluation.evaluate import EvaluationReport, Search, evaluate
+from helios.evaluation.questions import Question, read_questions
+from helios.evaluation.report import render, to_json
+from helios.evaluation.runs import write_qrels, write_run
+from helios.evaluation.units import RetrievalUnit
+
+if TYPE_CHECKING:
+    from helios.engine import Engine
+
+
+class Baseline(StrEnum):
+    """Yardsticks that `--baseline` names: a scorer and a retrieval unit."""
+
+    BM25_NODE = "bm25-node"
+    BM25_STAR = "bm25-star"
+    BM25_EDGE = "bm25-edge"
+    DENSE_NODE = "dense-node"
+    DENSE_STAR = "dense-star"
+    DENSE_EDGE = "dense-edge"
+
+    @property
+    def unit(self) -> RetrievalUnit:
+        """What this baseline scores as one thing."""
+        return RetrievalUnit(self.value.partition("-")[2])
+
+
+def eval_command(
+    index: Annotated[Path, typer.Option("--index", help="Folder of the index.")],
+    questions: Annotated[Path, typer.Option("--questions", help="Questions as .jsonl or .jsonl.gz.")],
+    run: Annotated[Path | None, typer.Option("--run", help="Write the ranked lists as a TREC run.")] = None,
+    qrels: Annotated[
+        Path | None, typer.Option("--qrels", help="Write gold edges as TREC qrels, resolved against the run.")
+    ] = None,
+    baseline: Annotated[
+        list[Baseline] | None, typer.Option("--baseline", help="Measure a baseline too; repeatable.")
+    ] = None,
+    baselines_only: Annotated[
+        bool, typer.Option("--baselines-only", help="Measure the baselines without HELIOS.")
+    ] = False,
+    unit: Annotated[
+        RetrievalUnit, typer.Option("--unit", help="What HELIOS scores as one thing.")
+    ] = RetrievalUnit.EDGE,
+    k: Annotated[int, typer.Option("-k", "--depth", min=1, help="Edges looked at per question.")] = 50,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Only this many questions, from the first.")
+    ] = None,
+    k1: Annotated[float, typer.Option("--bm25-k1", min=0.0, help="BM25's term saturation.")] = K1,
+    b: Annotated[float, typer.Option("--bm25-b", min=0.0, max=1.0, help="BM25's length normalisation.")] = B,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    per_question: Annotated[
+        bool, typer.Option("--per-question", help="With --json: also every question's figures.")
+    ] = False,
+) -> None:
+    """Measure an index against questions with known evidence."""
+    if baselines_only and not baseline:
+        raise typer.BadParameter("--baselines-only needs at least one --baseline")
+    asked = read_questions(questions)[:limit]
+    engine = _open(index)
+    names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
+    config = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
+    reports = []
+    for name in names:
+        settings = config | ({"unit": unit.value} if name == "helios" else {})
+        if name.startswith("bm25"):
+            settings |= {"k1": k1, "b": b}
+        search = _engine_search(engine, unit, k) if name == "helios" else _baseline(engine, name, k, k1, b)
+        reports.append(_measured(name, search, asked, depth=k, seed=seed, config=settings))
+        _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
+    if as_json:
+        documents = [to_json(report, with_questions=per_question) for report in reports]
+        typer.echo(json.dumps({"systems": documents}, indent=2, ensure_ascii=False))
+    else:
+        for report in reports:
+            Console().print(render(report))
+
+
+def _open(index: Path) -> "Engine":
+    """The engine, imported late: wrong usage and unreadable questions are told without loading models."""
+    from helios.engine import Engine
+
+    return Engine.open(index)
+
+
+def _engine_search(engine: "Engine", unit: RetrievalUnit, k: int) -> Search:
+    """HELIOS itself; units other than the edge are for comparison (Table 6)."""
+    if unit is RetrievalUnit.EDGE:
+        return lambda question: ranked_edges(engine.search(question, k=k))
+    return lambda question: ranked_edges(engine.search(question, k=k, unit=unit))
+
+
+def _baseline(engine: "Engine", name: str, k: int, k1: float, b: float) -> Search:
+    """A baseline over the corpus and the graph of the index."""
+    unit = Baseline(name).unit
+    retriever: Bm25Baseline | DenseBaseline
+    if name.startswith("bm25"):
+        retriever = Bm25Baseline(engine.corpus, engine.graph, unit=unit, k1=k1, b=b)
+    else:
+        segments, passages = engine.pooled_nodes()
+        retriever = DenseBaseline(
+            engine.corpus, engine.graph, segments, passages, engine.pooled_question, unit=unit
+        )
+    return lambda question: retriever.search(question, k=k)
+
+
+def _measured(
+    name: str,
+    search: Search,
+    questions: Sequence[Question],
+    *,
+    depth: int,
+    seed: int,
+    config: dict[str, Any],
+) -> EvaluationReport:
+    """Evaluate with a progress bar on stderr, silent where that is no terminal."""
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(name, total=len(questions))
+        progress: Callable[[int], None] = lambda done: bar.update(task, completed=done)  # noqa: E731
+        return evaluate(
+            search, questions, name=name, depth=depth, seed=seed, config=config, progress=progress
+        )
+
+
+def _write_files(
+    report: EvaluationReport,
+    questions: Sequence[Question],
+    *,
+    run: Path | None,
+    qrels: Path | None,
+    several: bool,
+) -> None:
+    """Run and qrels; with several systems each name carries its system: run.trec, run.bm25-edge.trec."""
+    try:
+        if run is not None:
+            write_run(_named(run, report.name, several), report.run())
+        if qrels is not None:
+            write_qrels(_named(qrels, report.name, several), questions, report.run())
+    except OSError as error:
+        raise EvaluationError(f"cannot write {error.filename}: {error.strerror}") from error
+
+
+def _named(path: Path, name: str, several: bool) -> Path:
+    return path.with_name(f"{path.stem}.{name}{path.suffix}") if several and name != "helios" else path
