@@ -54,7 +54,9 @@ def has_header(rows: Sequence[Row]) -> bool:
     if not rows or not any(rows[0]):
         return bool(rows)
     first, body = rows[0], rows[1:_PROBED_ROWS]
-    if not body or _years_in_order(first):
+    if _years_in_order(first):
+        return True
+    if not body:
         return not all(_is_value(cell) for cell in first if cell)
     votes = 0
     for column, name in enumerate(first):
@@ -92,7 +94,7 @@ def _is_value(cell: str) -> bool:
 def _years_in_order(row: Row) -> bool:
     """A header such as Country, 2019, 2020, 2021: its only numbers are rising or falling years."""
     numbers = [cell for cell in row if _is_value(cell)]
-    if len(numbers) < 2 or len(numbers) == len([cell for cell in row if cell]) == len(row):
+    if not 2 <= len(numbers) < len(row):
         return False
     ordered = sorted(set(numbers))
     return all(_YEAR.fullmatch(number) for number in numbers) and numbers in (ordered, ordered[::-1])

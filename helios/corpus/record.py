@@ -154,7 +154,7 @@ def _kind(value: Json) -> TableKind:
 
 def _links(value: Json) -> tuple[Hyperlink, ...]:
     links = []
-    for link in value.get("links") or ():
+    for link in _list(value, "links") if value.get("links") is not None else ():
         match link:
             case [int(row), int(column), str(passage_id)]:
                 links.append(Hyperlink(row, column, passage_id))

@@ -54,6 +54,11 @@ class SourceFile:
         """What derived ids begin with: the relative path without ".gz"."""
         return self.name[:-3] if self.name.lower().endswith(".gz") else self.name
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether not even the beginning of packed data can be read."""
+        return self.packed and not self.head
+
     def stream(self) -> BinaryIO:
         """The unpacked content; a truncated gzip raises EOFError or zlib.error while reading."""
         if self.packed:

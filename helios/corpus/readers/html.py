@@ -10,7 +10,7 @@ from lxml import html as lxml_html
 from helios.corpus.encoding import broken_reason, decode, is_broken
 from helios.corpus.grid import has_header, join_header
 from helios.corpus.page import Block, Heading, PageTable, Paragraph, page_records
-from helios.corpus.record import Parsed
+from helios.corpus.record import Parsed, RecordShapeError
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
@@ -58,9 +58,12 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
             raise RecordError(source.path, None, broken_reason(text), record_id=source.base_id)
         root = parse(text)
         if root is None:
-            raise RecordError(source.path, None, "an empty page", record_id=source.base_id)
+            raise RecordShapeError("an empty page")
     except RecordError as error:
         rejection.reject(error)
+        return
+    except RecordShapeError as error:
+        rejection.reject(RecordError(source.path, None, str(error), record_id=source.base_id))
         return
     title = _page_title(root) or source.stem.replace("_", " ")
     url = next(iter(root.xpath("//link[@rel='canonical']/@href")), "")
@@ -69,12 +72,16 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
 
 
 def parse(text: str) -> Any:
-    """The tree of a page or a fragment; None if there is nothing in it."""
+    """The tree of a page or a fragment, None if it is empty; RecordShapeError beyond the parser's limits."""
     parser = lxml_html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
     try:
-        return lxml_html.document_fromstring(text.encode(), parser=parser)
+        root = lxml_html.document_fromstring(text.encode(), parser=parser)
     except etree.ParserError:
         return None
+    for entry in parser.error_log:
+        if entry.type_name == "ERR_RESOURCE_LIMIT":
+            raise RecordShapeError(f"line {entry.line}: {entry.message.split(',')[0]}")
+    return root
 
 
 def blocks(root: Any) -> Iterator[Block]:
@@ -157,8 +164,12 @@ def _expand(table: Any) -> list[tuple[tuple[str, ...], bool]]:
                     below[len(cells)] = (height - 1, text)
                 cells.append(text)
         for column in sorted(hanging):
-            cells.extend([""] * (column - len(cells)))
-            _hang(cells, hanging, below)
+            if column >= len(cells):
+                cells.extend([""] * (column - len(cells)))
+                _hang(cells, hanging, below)
+            elif column in hanging and hanging[column][0] > 1:
+                left, text = hanging[column]
+                below.setdefault(column, (left - 1, text))
         hanging = below
         is_header = bool(own) and (all(cell.tag == "th" for cell in own) or row.getparent().tag == "thead")
         if any(cells):

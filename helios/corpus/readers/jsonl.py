@@ -20,6 +20,8 @@ def detect(source: SourceFile) -> bool:
     """
     if source.suffix not in (".jsonl", ".ndjson") or _is_beir_queries(source):
         return False
+    if source.is_damaged:
+        return True
     broken = False
     for line in source.head.split(b"\n")[:_PROBED_LINES]:
         try:

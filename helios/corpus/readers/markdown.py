@@ -9,7 +9,7 @@ from markdown_it.token import Token
 from helios.corpus.encoding import broken_reason, decode, is_broken
 from helios.corpus.page import Block, Heading, PageTable, Paragraph, page_records
 from helios.corpus.readers import html
-from helios.corpus.record import Parsed
+from helios.corpus.record import Parsed, RecordShapeError
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
@@ -17,6 +17,7 @@ from helios.errors import RecordError
 _SUFFIXES = (".md", ".markdown")
 _FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n(?:---|\.\.\.)\s*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE)
+_LIST_MARKS = re.compile(r"^(?:[\s>]|(?:[-*+]|\d{1,9}[.)])\s+)+")
 _PIPE = re.compile(r"(?<!\\)((?:\\\\)*)\|")
 
 
@@ -31,12 +32,15 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         text = decode(source.read())
         if is_broken(text):
             raise RecordError(source.path, None, broken_reason(text), record_id=source.base_id)
+        front = _FRONT_MATTER.match(text)
+        page = list(blocks(text[front.end() :] if front else text))
     except RecordError as error:
         rejection.reject(error)
         return
-    front = _FRONT_MATTER.match(text)
+    except RecordShapeError as error:
+        rejection.reject(RecordError(source.path, None, str(error), record_id=source.base_id))
+        return
     named = _FRONT_TITLE.search(front.group(1)) if front else None
-    page = list(blocks(text[front.end() :] if front else text))
     first = next((block.text for block in page if isinstance(block, Heading) and block.level == 1), "")
     title = (named.group(1) if named else "") or first or source.stem.replace("_", " ")
     for record in page_records(source.base_id, title, iter(page)):
@@ -76,8 +80,8 @@ def blocks(text: str) -> Iterator[Block]:
 
 def _table(markdown: MarkdownIt, lines: Sequence[str]) -> PageTable:
     """A pipe table from its lines; cells beyond the header's are kept."""
-    header, _, *rows = (_cells(markdown, line) for line in lines)
-    return PageTable(header, rows)
+    header, rows = _LIST_MARKS.sub("", lines[0]), lines[2:]
+    return PageTable(_cells(markdown, header), [_cells(markdown, row) for row in rows])
 
 
 def _cells(markdown: MarkdownIt, line: str) -> list[str]:

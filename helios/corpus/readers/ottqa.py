@@ -37,7 +37,7 @@ class _Shape(Enum):
 
 def detect(source: SourceFile) -> bool:
     """A .json file in one of the layouts above, judged by its beginning."""
-    return source.suffix == ".json" and _shape(source) is not _Shape.OTHER
+    return source.suffix == ".json" and (source.is_damaged or _shape(source) is not _Shape.OTHER)
 
 
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
