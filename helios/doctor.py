@@ -86,19 +86,21 @@ def _gpus() -> list[str]:
 
 
 def _base_model() -> dict[str, str | None]:
-    try:
-        from helios.models.encoder import find_base_model
+    from helios.models.base import find_base_model
 
-        return {"path": str(find_base_model()), "error": None}
-    except ImportError as error:
-        return {"path": None, "error": f"the encoder cannot be loaded: {error}"}
+    try:
+        base = find_base_model()
     except HeliosError as error:
-        return {"path": None, "error": str(error)}
+        return {"path": None, "source": None, "error": str(error)}
+    return {"path": str(base.folder), "source": base.source, "error": None}
 
 
 def _lines(report: dict[str, Any]) -> list[str]:
     machine, model = report["machine"], report["base_model"]
-    packages = [f"  {name:22} {found or '-'}" for name, found in report["packages"].items()]
+    found = (
+        f"{model['path']} (from the {model['source']})" if model["path"] else f"not usable: {model['error']}"
+    )
+    packages = [f"  {name:22} {release or '-'}" for name, release in report["packages"].items()]
     return [
         f"helios {report['helios']} on Python {report['python']}, {machine['system']}",
         f"cores        {machine['cores']}",
@@ -106,7 +108,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
         f"GPUs         {', '.join(machine['gpus']) or 'none'}",
         f"memory       {machine['memory_free'] / 1e9:.1f} GB free of {machine['memory_total'] / 1e9:.1f} GB",
         f"disk         {machine['disk_free'] / 1e9:.1f} GB free at {machine['disk_of']}",
-        f"base model   {model['path'] or 'not found: ' + str(model['error'])}",
+        f"base model   {found}",
         "packages",
         *packages,
     ]

@@ -37,6 +37,7 @@ def build(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate time, disk and memory.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build even if the disk seems too small.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do finished work again, as after damage.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Index a corpus. Interrupted, the same command goes on where it stopped."""
@@ -61,6 +62,7 @@ def build(
         rejects=rejects,
         progress=default_progress(),
         check_disk=not force,
+        fresh=fresh,
     )
     _print_report(report, as_json=as_json)
 
@@ -107,7 +109,7 @@ def fsck(
     else:
         for finding in findings:
             typer.echo(f"{finding.severity}: {finding.path}: {finding.problem}")
-        typer.echo(f"{index}: {'damaged, build it again' if errors else 'sound'}")
+        typer.echo(f"{index}: {'damaged, build it again with --fresh' if errors else 'sound'}")
     if errors:
         raise typer.Exit(1)
 

@@ -44,7 +44,9 @@ def commit_part(
     that already says the same is kept as it is.
     """
     stages = {component: records[name].key for name, component in components.items()}
-    part = _reusable(live, stages) or _assemble(index, live, request, components, sources, records)
+    part = _reusable(index, live, stages, sources) or _assemble(
+        index, live, request, components, sources, records
+    )
     models: dict[str, ModelEntry] = {}
     for record in records.values():
         models |= record.models
@@ -66,11 +68,16 @@ def commit_part(
     return manifest
 
 
-def _reusable(live: Manifest | None, stages: Mapping[str, str]) -> Part | None:
-    """The live part, if it is the only one and the same stages wrote it."""
-    if live and len(live.parts) == 1 and live.parts[0].stages == stages and not live.parts[0].counts.deleted:
-        return live.parts[0]
-    return None
+def _reusable(
+    index: Path, live: Manifest | None, stages: Mapping[str, str], sources: Mapping[str, Path]
+) -> Part | None:
+    """The live part, if it is the only one and every output is in it already."""
+    if live is None or len(live.parts) != 1:
+        return None
+    part = live.parts[0]
+    folder = part_directory(index, part.name)
+    in_place = all(source.parent == folder for source in sources.values())
+    return part if in_place and part.stages == stages and not part.counts.deleted else None
 
 
 def _same_but_age(live: Manifest, manifest: Manifest) -> bool:

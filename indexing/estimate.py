@@ -172,7 +172,7 @@ def _read_beginning(file: InputFile, seconds: float) -> _Beginning:
                 break
     except CorpusError:
         fraction = 1.0
-    return _Beginning(*counts, records=records, fraction=fraction)
+    return _Beginning(counts[0], counts[1], counts[2], records, fraction)
 
 
 def _bytes_read() -> int | None:

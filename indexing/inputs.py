@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from helios.corpus.readers import FORMATS
+from helios.corpus.source import SourceFile
 from helios.errors import CorpusError
 from helios.index.durable import sha256_file, write_atomically
 
@@ -20,7 +22,7 @@ class InputFile:
 
 
 def input_files(corpus: Path) -> list[InputFile]:
-    """Every file that may be read, sorted by name; CorpusError where there is none."""
+    """Every file that `read_corpus` would read, sorted by name; CorpusError where there is none."""
     if corpus.is_file():
         paths = [corpus]
     elif corpus.is_dir():
@@ -28,14 +30,17 @@ def input_files(corpus: Path) -> list[InputFile]:
         paths = [path for path in found if not _is_hidden(path.relative_to(corpus))]
     else:
         raise CorpusError(f"{corpus}: no such file or folder; give a corpus to index")
-    if not paths:
-        raise CorpusError(f"{corpus}: the folder has no files; put tables and passages there")
     root = corpus.parent if corpus.is_file() else corpus
-    files = []
-    for path in paths:
-        status = path.stat()
-        files.append(InputFile(path.relative_to(root).as_posix(), path, status.st_size, status.st_mtime_ns))
-    return sorted(files, key=lambda file: file.name)
+    named = [(path.relative_to(root).as_posix(), path) for path in paths]
+    files = [
+        InputFile(name, path, path.stat().st_size, path.stat().st_mtime_ns)
+        for name, path in sorted(named)
+        if _is_corpus_file(path, name)
+    ]
+    if not files:
+        names = ", ".join(known.name for known in FORMATS)
+        raise CorpusError(f"{corpus}: nothing here is a corpus; known formats: {names}")
+    return files
 
 
 def inputs_sha256(corpus: Path, cache: Path | None = None) -> str:
@@ -49,12 +54,28 @@ def inputs_sha256(corpus: Path, cache: Path | None = None) -> str:
     for file in input_files(corpus):
         entry = known.get(file.name)
         if not entry or entry[:2] != [file.size, file.modified_ns]:
-            entry = [file.size, file.modified_ns, sha256_file(file.path)]
+            entry = [file.size, file.modified_ns, _sha256(file.path)]
         fresh[file.name] = entry
         digest.update(json.dumps([file.name, entry[2]]).encode())
     if cache and fresh != known:
         write_atomically(cache, json.dumps(fresh, indent=1).encode())
     return digest.hexdigest()
+
+
+def _is_corpus_file(path: Path, name: str) -> bool:
+    """Whether a reader recognises the file; one that cannot be opened counts, so that reading reports it."""
+    try:
+        source = SourceFile.open(path, name)
+    except CorpusError:
+        return True
+    return any(known.detect(source) for known in FORMATS)
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return sha256_file(path)
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
 
 
 def _is_hidden(path: Path) -> bool:

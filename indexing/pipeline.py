@@ -42,6 +42,8 @@ from indexing.stages.ingest import REJECTS_FILE
 
 log = logging.getLogger(__name__)
 
+DISTRUSTED = "distrusted"
+"""Folder in .build with an empty file for every part that a fresh build must not reuse."""
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -67,8 +69,11 @@ def build_index(
     progress: Progress | None = None,
     stages: Sequence[Stage] | None = None,
     check_disk: bool = True,
+    fresh: bool = False,
 ) -> BuildReport:
     """Index a corpus into the folder `out`, or finish a build that was interrupted there.
+
+    `fresh` forgets what earlier builds left; the snapshot they made stays until the new one is complete.
 
     Raises IndexLockedError while another build writes there, IndexFormatError for a folder that is no
     index, RecordError for a bad record under on_error="stop", HeliosError when the disk is full.
@@ -79,6 +84,8 @@ def build_index(
         out.mkdir(parents=True, exist_ok=True)
         with WriteLock(out):
             check_places(corpus, out)
+            if fresh:
+                _forget(out)
             request = BuildRequest(corpus, config or Config(), workers, on_error)
             build = _Build(out, request, progress or SilentProgress(), tuple(stages or default_stages()))
             if check_disk:
@@ -111,6 +118,16 @@ def check_places(corpus: Path, out: Path) -> None:
             f"{out}: holds {strange[0]!r} but no {MANIFEST_FILE}, so it is not a HELIOS index; "
             "give an empty or new folder"
         )
+
+
+def _forget(out: Path) -> None:
+    """Drop the results of earlier builds, and mark the live parts as not to be reused until they are replaced."""
+    work = out / BUILD_FOLDER
+    shutil.rmtree(work, ignore_errors=True)
+    if (out / MANIFEST_FILE).exists():
+        (work / DISTRUSTED).mkdir(parents=True)
+        for part in read_manifest(out).parts:
+            (work / DISTRUSTED / part.name).touch()
 
 
 class _Build:
@@ -189,18 +206,18 @@ class _Build:
         return missing
 
     def _output(self, name: str) -> Path | None:
-        """Where a stage's valid output is: in its own folder, or in the live snapshot's part."""
+        """Where a stage's valid output is: in the live snapshot's part, or in its own folder."""
         stage = next(stage for stage in self.stages if stage.name == name)
         record = self._record(stage)
         if record is None:
             return None
-        candidates = [self.work / name / "out"]
-        if self.live and stage.component:
-            candidates += [
-                part_directory(self.out, part.name) / stage.component
-                for part in self.live.parts
-                if part.stages.get(stage.component) == record.key
-            ]
+        candidates = [
+            part_directory(self.out, part.name) / stage.component
+            for part in (self.live.parts if self.live else ())
+            if stage.component and part.stages.get(stage.component) == record.key
+            if not (self.work / DISTRUSTED / part.name).exists()
+        ]
+        candidates.append(self.work / name / "out")
         return next((path for path in candidates if record.matches(path)), None)
 
     def _record(self, stage: Stage) -> StageRecord | None:

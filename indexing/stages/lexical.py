@@ -1,0 +1,37 @@
+"""Lexical: term counts of every node, for BM25 over edges."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from helios.corpus import CorpusStore
+from helios.index.lexical import write_postings
+from indexing.encoding import node_count, node_texts
+from indexing.stage import BuildRequest, StageContext, StageResult
+
+
+@dataclass(frozen=True)
+class LexicalStage:
+    """Corpus store → postings."""
+
+    name: str = "lexical"
+    version: int = 1
+    component: str | None = "lexical"
+    inputs: tuple[str, ...] = ("ingest",)
+    settings: tuple[str, ...] = ()
+
+    def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
+        """Nothing besides its inputs."""
+        return {}
+
+    def run(self, context: StageContext) -> StageResult:
+        """Write the postings of all nodes."""
+        store = CorpusStore.open(context.inputs["ingest"])
+        nodes = node_count(store)
+        context.meter.start(nodes, "nodes")
+        write_postings(
+            node_texts(store, 0, nodes),
+            context.out,
+            segment_count=store.segment_count,
+            progress=context.meter.advance,
+        )
+        return StageResult(counts={"terms_nodes": nodes})

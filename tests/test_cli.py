@@ -1,0 +1,203 @@
+"""The command line root: help, exit codes, errors without tracebacks, lazy commands."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from helios import __version__
+from helios.cli import RootGroup, build_app, load_target
+from helios.errors import HeliosError
+
+COMMAND = [sys.executable, "-m", "helios.cli"]
+
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, **options)
+
+
+def app_with(function) -> typer.Typer:
+    app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False)
+
+    @app.callback()
+    def root(debug: bool = False) -> None:
+        pass
+
+    app.command("work")(function)
+    return app
+
+
+def test_version():
+    assert run("--version").stdout == f"helios {__version__}\n"
+
+
+def test_help_lists_every_command_without_loading_them():
+    code = (
+        "import sys; from typer.testing import CliRunner; from helios.cli import build_app\n"
+        "result = CliRunner().invoke(build_app(), ['--help'])\n"
+        "assert result.exit_code == 0, result.output\n"
+        "assert all(name in result.output for name in ('search', 'eval', 'doctor', 'index', 'train'))\n"
+        "loaded = {'indexing', 'training', 'helios.retrieval.cli', 'torch', 'numpy', 'pydantic_core.x'}\n"
+        "assert not loaded & set(sys.modules), loaded & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_help_is_quick():
+    durations = []
+    for _ in range(3):
+        before = os.times()
+        run("--help")
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        durations.append(spent)
+    assert min(durations) < 0.5
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], [], ["index"], ["index", "build"], ["index", "build", "x"], ["--wrong"]]
+)
+def test_wrong_usage_exits_2(arguments):
+    result = CliRunner().invoke(build_app(), arguments)
+    assert result.exit_code == 2
+    assert "Usage" in result.output
+
+
+def test_user_errors_are_one_message_and_exit_1(tmp_path: Path):
+    result = run("index", "info", str(tmp_path / "absent"))
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: ")
+    assert "no such folder" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_debug_shows_the_traceback(tmp_path: Path):
+    result = run("--debug", "index", "info", str(tmp_path / "absent"))
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+
+
+def test_other_errors_are_not_hidden():
+    def work() -> None:
+        raise ZeroDivisionError
+
+    result = CliRunner().invoke(app_with(work), ["work"])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_interrupt_exits_130():
+    def work() -> None:
+        raise KeyboardInterrupt
+
+    result = CliRunner().invoke(app_with(work), ["work"])
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+
+
+def test_a_real_interrupt_exits_130():
+    code = (
+        "import sys, time, typer\n"
+        "from helios.cli import RootGroup\n"
+        "app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False)\n"
+        "app.callback()(lambda: None)\n"
+        "@app.command()\n"
+        "def work() -> None:\n"
+        "    typer.echo('started'); sys.stdout.flush(); time.sleep(30)\n"
+        "app(['work'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_a_closed_pipe_is_quiet():
+    code = (
+        "import typer\n"
+        "from helios.cli import RootGroup\n"
+        "app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False)\n"
+        "app.callback()(lambda: None)\n"
+        "@app.command()\n"
+        "def work() -> None:\n"
+        "    for number in range(100_000): typer.echo(number)\n"
+        "app(['work'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def test_absent_command_says_so():
+    with pytest.raises(HeliosError, match="`helios dance` is not part of this installation"):
+        load_target("helios.dancing:app", "dance")
+
+
+def test_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "needs_more.py").write_text("import a_library_that_nobody_has\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(HeliosError, match="needs 'a_library_that_nobody_has'"):
+        load_target("needs_more:app", "more")
+
+
+def test_functions_and_apps_are_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    source = """
+import typer
+app = typer.Typer()
+@app.command()
+def one(n: int) -> None:
+    typer.echo(n + 1)
+one_function = one
+"""
+    (tmp_path / "plugged_in.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    function = load_target("plugged_in:one_function", "one")
+    group = load_target("plugged_in:app", "plugged")
+    assert CliRunner().invoke(_as_app(function), ["41"]).output == "42\n"
+    assert CliRunner().invoke(_as_app(group), ["one", "41"]).output == "42\n"
+
+
+def _as_app(command) -> typer.Typer:
+    """CliRunner wants a Typer app; its command is replaced by a loaded one."""
+    app = typer.Typer()
+
+    class Loaded(typer.core.TyperCommand):
+        def make_context(self, info_name, args, parent=None, **extra):
+            return command.make_context(info_name, args, parent=parent, **extra)
+
+        def invoke(self, ctx):
+            return ctx.command.invoke(ctx)
+
+    app.command(cls=Loaded)(lambda: None)
+    return app
+
+
+def test_doctor_reports_this_machine(tmp_path: Path):
+    result = CliRunner().invoke(build_app(), ["doctor", "--json", "--dir", str(tmp_path)])
+    report = json.loads(result.stdout)
+    assert report["helios"] == __version__
+    assert report["machine"]["cores"] >= 1
+    assert report["machine"]["disk_free"] > 0
+    assert report["packages"]["numpy"]
+    assert result.exit_code == (1 if report["base_model"]["error"] else 0)
+    readable = CliRunner().invoke(build_app(), ["doctor"])
+    assert "bf16" in readable.stdout
