@@ -54,14 +54,13 @@ class Bm25Baseline:
         """Tokenise the corpus and index it; minutes and gigabytes for a large corpus."""
         _check_sizes(graph, corpus.segment_count, len(corpus.passages))
         self.corpus, self.graph, self.unit = corpus, graph, unit
-        vocabulary: dict[str, int] = {}
-        segments = _token_ids(map(linearise_segment, corpus.segments()), vocabulary)
-        passages = _token_ids(map(linearise_passage, corpus.passages), vocabulary)
-        self._vocabulary = vocabulary
+        self._terms = terms = _Terms()
+        segments = [terms.learn(linearise_segment(segment)) for segment in corpus.segments()]
+        passages = [terms.learn(linearise_passage(passage)) for passage in corpus.passages]
         self._pairs = edge_pairs(graph)
         self._lone = lone_passages(graph)
         if unit is not RetrievalUnit.EDGE:
-            self._passages = _index(_Bags((p,) for p in passages), vocabulary, k1=k1, b=b)
+            self._passages = _index(_Bags((p,) for p in passages), len(terms), k1=k1, b=b)
         if unit is RetrievalUnit.NODE:
             bags = _Bags((s,) for s in segments)
         elif unit is RetrievalUnit.STAR:
@@ -72,12 +71,11 @@ class Bm25Baseline:
                 tuple(side[n] for side, n in zip((segments, passages), pair, strict=True) if n >= 0)
                 for pair in self._pairs.tolist()
             )
-        self._units = _index(bags, vocabulary, k1=k1, b=b)
+        self._units = _index(bags, len(terms), k1=k1, b=b)
 
     def search(self, question: str, *, k: int = 50) -> tuple[RankedEdge, ...]:
         """The k best edges; fewer where fewer share a word with the question."""
-        words = _WORD.findall(question.casefold())
-        tokens = [self._vocabulary[word] for word in words if word in self._vocabulary]
+        tokens = self._terms.find(question)
         if not tokens:
             return ()
         scores = self._units.get_scores_from_ids(tokens)
@@ -153,6 +151,33 @@ class DenseBaseline:
         return np.maximum(norms, 1e-6)
 
 
+class _Terms:
+    """Words to the numbers of their stems: lower case, English stop words dropped, Snowball stems."""
+
+    def __init__(self) -> None:
+        bm25s, stemmer = _libraries()
+        self._stem: Callable[[str], str] = stemmer.Stemmer("english").stemWord
+        self._words: dict[str, int | None] = dict.fromkeys(bm25s.stopwords.STOPWORDS_EN)
+        self._stems: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._stems)
+
+    def learn(self, text: str) -> NDArray[np.int32]:
+        """Term numbers int32[n] of a document; new stems get the next numbers."""
+        words = _WORD.findall(text.casefold())
+        for word in words:
+            if word not in self._words:
+                self._words[word] = self._stems.setdefault(self._stem(word), len(self._stems))
+        terms = (self._words[word] for word in words)
+        return np.array([term for term in terms if term is not None], dtype=np.int32)
+
+    def find(self, text: str) -> list[int]:
+        """Term numbers of a question's words, those of no document left out."""
+        words = (word for word in _WORD.findall(text.casefold()) if self._words.get(word, 0) is not None)
+        return [self._stems[stem] for stem in map(self._stem, words) if stem in self._stems]
+
+
 class _Bags:
     """Units as token lists made when asked for: `ids` and `vocab` are what bm25s reads."""
 
@@ -169,28 +194,25 @@ class _Bags:
             yield np.concatenate(parts).tolist()
 
 
-def _token_ids(texts: Iterable[str], vocabulary: dict[str, int]) -> list[NDArray[np.int32]]:
-    """Token ids of each text; new words enter the vocabulary."""
-    return [
-        np.array(
-            [vocabulary.setdefault(w, len(vocabulary)) for w in _WORD.findall(text.casefold())], np.int32
-        )
-        for text in texts
-    ]
-
-
-def _index(bags: _Bags, vocabulary: dict[str, int], *, k1: float, b: float) -> Any:
-    """A bm25s index of the bags."""
+def _libraries() -> tuple[Any, Any]:
+    """bm25s and PyStemmer; ConfigError says what to install."""
     try:
         import bm25s
-    except ModuleNotFoundError:
+        import Stemmer
+    except ModuleNotFoundError as error:
         raise ConfigError(
-            "the BM25 baselines need bm25s, which is not installed: pip install 'helios-retrieval[eval]'"
+            f"the BM25 baselines need {error.name}, which is not installed: "
+            "pip install 'helios-retrieval[eval]'"
         ) from None
-    if not len(bags):
+    return bm25s, Stemmer
+
+
+def _index(bags: _Bags, term_count: int, *, k1: float, b: float) -> Any:
+    """A bm25s index of the bags."""
+    if not len(bags) or not term_count:
         raise EvaluationError("the corpus has no text to index")
-    bags.vocab = vocabulary or {"": 0}
-    index = bm25s.BM25(k1=k1, b=b, backend="numba")
+    bags.vocab = {str(term): term for term in range(term_count)}
+    index = _libraries()[0].BM25(k1=k1, b=b, backend="numba")
     index.index(bags, show_progress=False, create_empty_token=False)
     return index
 

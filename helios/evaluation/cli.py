@@ -1,7 +1,7 @@
 """`helios eval`: measure an index, and baselines beside it, against questions with known evidence."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -131,7 +131,10 @@ def _measured(
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(name, total=len(questions))
-        progress: Callable[[int], None] = lambda done: bar.update(task, completed=done)  # noqa: E731
+
+        def progress(done: int) -> None:
+            bar.update(task, completed=done)
+
         return evaluate(
             search, questions, name=name, depth=depth, seed=seed, config=config, progress=progress
         )

@@ -116,6 +116,8 @@ def measure_question(
     values["HITS@4K"] = float(within)
     if question.gold_edges:
         values[f"nDCG@{depth}"] = measures.ndcg(ranked, question.gold_edges, k=depth)
+        if linked := measures.linked_gold(question.gold_edges):
+            values[f"nDCG@{depth} linked"] = measures.ndcg(ranked, linked, k=depth)
         for k in cutoffs:
             values[f"edge R@{k}"] = measures.gold_edge_recall(ranked, question.gold_edges, k=k)
     if question.table_id is not None:

@@ -88,6 +88,11 @@ def distinct_gold(gold: Iterable[EdgeId]) -> tuple[EdgeId, ...]:
     return tuple(edge for edge in edges if not any(other != edge and other.covers(edge) for other in edges))
 
 
+def linked_gold(gold: Iterable[EdgeId]) -> tuple[EdgeId, ...]:
+    """The gold edges that name both nodes, each once."""
+    return tuple(dict.fromkeys(e for e in gold if e.segment_id is not None and e.passage_id is not None))
+
+
 def collected_gold(ranked: Iterable[EdgeId], gold: Iterable[EdgeId]) -> list[EdgeId | None]:
     """For every rank the gold edge that it finds for the first time, else None.
 

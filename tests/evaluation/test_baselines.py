@@ -39,6 +39,12 @@ class TestBm25:
         assert names(baseline.search("Aare", k=100)).count("rivers#0|p/aare") == 1
 
 
+def test_words_meet_by_their_stems_and_stop_words_say_nothing(corpus, graph):
+    baseline = Bm25Baseline(corpus, graph, unit=RetrievalUnit.EDGE)
+    assert names(baseline.search("satellites"))[0] == "*|p/moon"
+    assert baseline.search("the of and") == ()
+
+
 def test_a_star_becomes_its_edges_best_passage_first(corpus, graph):
     for unit in (RetrievalUnit.STAR, RetrievalUnit.NODE):
         edges = Bm25Baseline(corpus, graph, unit=unit).search("Kirchenfeld iron bridge")

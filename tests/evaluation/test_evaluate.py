@@ -41,10 +41,12 @@ def test_means_by_hand():
     assert report["AR@5"] == pytest.approx(2 / 3)
     assert report["HITS@4K"] == pytest.approx(2 / 3)
     assert report["nDCG@50"] == pytest.approx((1 + 0.6309297535714575) / 2)
+    assert report["nDCG@50 linked"] == 1.0
     assert report["edge R@2"] == 1.0
     assert report["table R@1"] == 0.5
     assert report["table R@5"] == 1.0
     assert {row.name: row.count for row in report.measures}["nDCG@50"] == 2
+    assert {row.name: row.count for row in report.measures}["nDCG@50 linked"] == 1
     assert report.counts == {
         "questions": 3,
         "without_gold_edges": 1,
