@@ -44,19 +44,21 @@ def record_id(value: object) -> str | None:
     return None
 
 
-def parse_record(value: object, *, default_id: str | None = None) -> Table | Passage:
-    """A JSON object as Table or Passage; RecordShapeError says what is wrong with it."""
+def parse_record(value: object, *, check_text: bool = True) -> Table | Passage:
+    """A JSON object as Table or Passage; RecordShapeError says what is wrong with it.
+
+    `check_text=False` is for a caller who knows that there are neither NULs nor lone surrogates.
+    """
     if not isinstance(value, Mapping):
         raise RecordShapeError(f"expected a JSON object, found {type(value).__name__}")
-    _check_text(value)
+    if check_text:
+        _check_text(value)
     if "header" in value and ("rows" in value or "data" in value):
-        return _table(value, default_id)
+        return _table(value)
     if "content" in value and "type" in value:
-        return _unit(value, default_id)
+        return _unit(value)
     if "text" in value:
-        return Passage(
-            _id(value, default_id), _text(value, "title"), _text(value, "text"), _text(value, "url")
-        )
+        return Passage(_id(value), _text(value, "title"), _text(value, "text"), _text(value, "url"))
     raise RecordShapeError("neither a table (header and rows) nor a passage (text)")
 
 
@@ -82,8 +84,8 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(inner)
 
 
-def _id(value: Json, default_id: str | None) -> str:
-    found = record_id(value) or default_id
+def _id(value: Json) -> str:
+    found = record_id(value)
     if not found:
         raise RecordShapeError("no id (a non-empty text in `id`, `_id` or `uid`)")
     return found
@@ -105,7 +107,7 @@ def _list(value: Json, name: str) -> Sequence[Any]:
     return items
 
 
-def _table(value: Json, default_id: str | None) -> Table:
+def _table(value: Json) -> Table:
     rows_name = "rows" if "rows" in value else "data"
     rows = _list(value, rows_name)
     for number, row in enumerate(rows):
@@ -122,7 +124,7 @@ def _table(value: Json, default_id: str | None) -> Table:
         for url in urls
     )
     table = shaped_table(
-        _id(value, default_id),
+        _id(value),
         _text(value, "title"),
         header,
         [[text for text, _ in row] for row in cells],
@@ -180,10 +182,10 @@ def _with_links(table: Table, links: tuple[Hyperlink, ...]) -> Table:
     )
 
 
-def _unit(value: Json, default_id: str | None) -> Table | Passage:
+def _unit(value: Json) -> Table | Passage:
     """A typed unit: text content, {columns, rows}, or an infobox as (nested) attribute → value."""
     unit_id, title, url, content = (
-        _id(value, default_id),
+        _id(value),
         _text(value, "title"),
         _text(value, "url"),
         value["content"],
@@ -192,7 +194,7 @@ def _unit(value: Json, default_id: str | None) -> Table | Passage:
         case "text", str():
             return Passage(unit_id, title, content, url)
         case "table", {"columns": list(columns), "rows": list(rows)}:
-            return _table({"id": unit_id, "title": title, "url": url, "header": columns, "rows": rows}, None)
+            return _table({"id": unit_id, "title": title, "url": url, "header": columns, "rows": rows})
         case "infobox", Mapping():
             rows = [*_attributes(content, ())]
             return shaped_table(unit_id, title, INFOBOX_HEADER, rows, url=url, kind=TableKind.INFOBOX)

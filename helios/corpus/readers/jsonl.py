@@ -45,10 +45,10 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
 
 
 def _parse_line(source: SourceFile, number: int, line: bytes) -> Table | Passage:
-    value: object = None
+    value: object = None  # a NUL or a surrogate can stand in valid JSON only as an escape
     try:
         value = json.loads((line.removeprefix(_BOM) if number == 1 else line).decode("utf-8"))
-        return parse_record(value)
+        return parse_record(value, check_text=b"\\u" in line)
     except UnicodeDecodeError as error:
         reason = f"not UTF-8 (byte {error.object[error.start]:#04x} at position {error.start})"
     except json.JSONDecodeError as error:
