@@ -219,9 +219,8 @@ def _measure(
     """Build an index of the records in a temporary folder; the record of every stage."""
     sampled = tuple(SampleStage(tuple(records)) if stage.name == "ingest" else stage for stage in stages)
     with tempfile.TemporaryDirectory(prefix="helios-estimate-") as folder:
-        corpus = Path(folder) / "corpus"
-        corpus.mkdir()
-        (corpus / "sample").write_text(str(len(records)), encoding="utf-8")
+        corpus = Path(folder) / "sample.jsonl"
+        corpus.write_text('{"id": "", "text": "SampleStage has the records"}', encoding="utf-8")
         report = build_index(
             corpus, Path(folder) / "index", config=config, workers=workers, stages=sampled, check_disk=False
         )

@@ -121,7 +121,7 @@ def check_places(corpus: Path, out: Path) -> None:
 
 
 def _forget(out: Path) -> None:
-    """Drop the results of earlier builds, and mark the live parts as not to be reused until they are replaced."""
+    """Drop the results of earlier builds, and mark the live parts as not to be reused."""
     work = out / BUILD_FOLDER
     shutil.rmtree(work, ignore_errors=True)
     if (out / MANIFEST_FILE).exists():

@@ -1,0 +1,142 @@
+"""`helios index build|info|fsck` as a user runs them."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from helios.cli import build_app
+from helios.corpus.sample import sample_path
+from indexing.cli import format_duration
+
+GOLD = "linking.source=hyperlinks"
+
+
+def helios(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    index = tmp_path_factory.mktemp("cli") / "index"
+    result = helios("index", "build", sample_path(), "--out", index, GOLD, "--workers", "1")
+    assert result.exit_code == 0, result.output
+    assert "ingest" in result.stdout
+    assert "12 tables" in result.stdout
+    return index
+
+
+def test_build_reports_json(index: Path):
+    result = helios("index", "build", sample_path(), "--out", index, GOLD, "--workers", "1", "--json")
+    document = json.loads(result.stdout)
+    assert document["counts"]["tables"] == 12
+    assert [stage["ran"] for stage in document["stages"]] == [False] * len(document["stages"])
+    assert {"stage", "seconds", "peak_rss", "counts"} <= set(document["stages"][0])
+
+
+def test_info(index: Path):
+    assert "12 tables" in helios("index", "info", index).stdout
+    document = json.loads(helios("index", "info", index, "--json").stdout)
+    assert document["config"]["linking"]["source"] == "hyperlinks"
+    assert document["parts"][0]["files"]
+    assert [stage["stage"] for stage in document["stages"]][:2] == ["ingest", "link"]
+
+
+def test_fsck(index: Path):
+    assert helios("index", "fsck", index).stdout.endswith("sound\n")
+    assert json.loads(helios("index", "fsck", index, "--json").stdout) == {"sound": True, "findings": []}
+    path = index / "parts" / "0001" / "corpus" / "segments.npy"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    try:
+        result = helios("index", "fsck", index)
+        assert result.exit_code == 1
+        assert "error: parts/0001/corpus/segments.npy: SHA-256" in result.stdout
+        assert "--fresh" in result.stdout
+    finally:
+        path.write_bytes(content)
+
+
+def test_config_file_and_overrides(tmp_path: Path):
+    (tmp_path / "mine.yaml").write_text("linking:\n  source: none\nsearch:\n  k: 9\n", encoding="utf-8")
+    arguments = ["--out", tmp_path / "index", "--config", tmp_path / "mine.yaml", "--json", "--workers", "1"]
+    result = helios("index", "build", sample_path(), *arguments, "search.k=8")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["counts"]["edges"] == 0
+    config = json.loads(helios("index", "info", tmp_path / "index", "--json").stdout)["config"]
+    assert (config["linking"]["source"], config["search"]["k"]) == ("none", 8)
+
+
+def test_wrong_settings_and_choices(tmp_path: Path):
+    out = tmp_path / "index"
+    wrong_key = helios("index", "build", sample_path(), "--out", out, "linking.sauce=none")
+    assert wrong_key.exit_code == 1
+    assert "did you mean linking.source" in wrong_key.stderr
+    assert helios("index", "build", sample_path(), "--out", out, "--on-error", "cry").exit_code == 2
+    assert helios("index", "build", sample_path(), "--out", out, "--workers", "0").exit_code == 2
+    assert not out.exists()
+
+
+def test_dry_run_writes_nothing(tmp_path: Path):
+    out = tmp_path / "index"
+    arguments = ["index", "build", sample_path(), "--out", out, GOLD, "--dry-run", "--workers", "1"]
+    document = json.loads(helios(*arguments, "--json").stdout)
+    assert (document["tables"], document["exact"]) == (12, True)
+    assert document["seconds"] > 0
+    assert document["disk"] > 10_000
+    assert document["memory"] > 10**7
+    assert [stage["name"] for stage in document["stages"]][:3] == ["ingest", "link", "graph"]
+    assert not out.exists()
+
+
+def test_dry_run_refuses_what_the_build_would(tmp_path: Path):
+    (tmp_path / "photo").write_bytes(b"x")
+    result = helios("index", "build", sample_path(), "--out", tmp_path, GOLD, "--dry-run")
+    assert result.exit_code == 1
+    assert "not a HELIOS index" in result.stderr
+
+
+def build_command(out: Path) -> list[str]:
+    return [
+        sys.executable, "-m", "helios.cli", "index", "build", str(sample_path()), "--out", str(out), GOLD,
+        "--workers", "1",
+    ]  # fmt: skip
+
+
+def test_silent_without_a_terminal(tmp_path: Path):
+    result = subprocess.run(build_command(tmp_path / "index"), capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0
+    assert result.stderr == ""
+
+
+def test_bars_on_a_terminal(tmp_path: Path):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(
+        build_command(tmp_path / "index"), stdout=subprocess.DEVNULL, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while block := os.read(ours, 4096):
+                shown += block
+        except OSError:
+            pass
+        finally:
+            os.close(ours)
+    assert process.returncode == 0
+    for part in (b"ingest", b"records/s", b"link", b"tables/s", b"left"):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1.25, "1.2 s"), (89.0, "89.0 s"), (600, "10 min"), (3900, "65 min"), (7500, "2 h 05 min")],
+)
+def test_durations(seconds: float, text: str):
+    assert format_duration(seconds) == text
