@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
 from helios.errors import EvaluationError, RecordError
 from helios.evaluation.edges import EdgeId
+from helios.evaluation.measures import distinct_gold, linked_gold
 from helios.evaluation.questions import read_questions
 from helios.types import SegmentId
 
@@ -84,3 +86,16 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "latin.jsonl").write_bytes('{"id": "é"}'.encode("latin-1"))
     with pytest.raises(RecordError, match="cannot be read on"):
         read_questions(tmp_path / "latin.jsonl")
+
+
+OTTQA = Path(__file__).parents[2].parent / "shared" / "data" / "ottqa9k" / "dev.jsonl.gz"
+
+
+@pytest.mark.skipif(not OTTQA.exists(), reason="../shared/data/ottqa9k is not here")
+def test_ottqa_dev_questions():
+    questions = read_questions(OTTQA)
+    gold = [edge for question in questions for edge in question.gold_edges]
+    assert len(questions) == 1037
+    assert len(gold) == 2766
+    assert sum(len(distinct_gold(question.gold_edges)) for question in questions) == 2600
+    assert sum(not linked_gold(question.gold_edges) for question in questions) == 171
