@@ -251,7 +251,7 @@ class _Build:
             files=files,
             counts=dict(result.counts),
             models=dict(result.models),
-            started=started.isoformat(timespec="seconds"),
+            started=started.isoformat(timespec="milliseconds"),
             seconds=round(time.monotonic() - clock, 3),
             peak_rss=memory.peak,
             workers=self.request.workers,

@@ -1,24 +1,18 @@
 """Link: find the passages that each cell of each table speaks of, table chunk by table chunk."""
 
 import hashlib
-import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from helios.corpus import CorpusStore
+from helios.errors import ModelError
 from helios.index.durable import files_below, sha256_file
 from helios.index.manifest import ModelEntry
 from indexing.stage import BuildRequest, StageContext, StageResult
-from indexing.workers import exit_with_parent
-
-if TYPE_CHECKING:
-    from helios.models.linker.linker import TableLinker
 
 LINK_COLUMNS = {
     "segments": np.int64,
@@ -56,10 +50,10 @@ class LinkStage:
         chunks = context.chunks(f"tables-{size}", -(-total // size))
         pending = chunks.pending()
         context.meter.start(total, "tables", done=min(total, (chunks.total - len(pending)) * size))
-        ranges = {number: (number * size, min((number + 1) * size, total)) for number in pending}
+        ranges = {number: range(number * size, min((number + 1) * size, total)) for number in pending}
         for number, links in _link_ranges(context, store, ranges):
             chunks.save(number, links)
-            context.meter.advance(ranges[number][1] - ranges[number][0])
+            context.meter.advance(len(ranges[number]))
         parts = [chunks.load(number) for number in range(chunks.total)]
         unknown = sum(int(part[UNKNOWN]) for part in parts if UNKNOWN in part)
         counts = {"links": _write(context.out, parts), "unknown_targets": unknown}
@@ -67,10 +61,16 @@ class LinkStage:
 
 
 def weights_folder(request: BuildRequest) -> Path:
-    """Where the linker's weights are: the configured folder, or the one inside the package."""
+    """Where the linker's weights are: the configured folder, or the packaged one; ModelError if empty."""
     from helios.models.linker.linker import WEIGHTS
 
-    return Path(request.config.linking.model or WEIGHTS)
+    folder = Path(request.config.linking.model or WEIGHTS)
+    if not (folder / "scorer.json").is_file():
+        raise ModelError(
+            f"{folder}: no linker weights here (scorer.json is missing); name a trained linker with "
+            "linking.model=FOLDER, or set linking.source to hyperlinks or none"
+        )
+    return folder
 
 
 def weights_sha256(folder: Path) -> str:
@@ -90,25 +90,27 @@ def _models(request: BuildRequest) -> dict[str, ModelEntry]:
 
 
 def _link_ranges(
-    context: StageContext, store: CorpusStore, ranges: dict[int, tuple[int, int]]
+    context: StageContext, store: CorpusStore, ranges: dict[int, range]
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """(chunk number, links) of every range of tables, as they are done."""
     source = context.config.linking.source
     if source == "linker":
-        yield from _predicted(context, store, ranges)
+        from indexing.stages.predict import predicted_links
+
+        yield from predicted_links(context, store, ranges)
     elif source == "hyperlinks":
-        for number, (start, stop) in ranges.items():
-            yield number, hyperlinks_of(store, start, stop)
+        for number, tables in ranges.items():
+            yield number, hyperlinks_of(store, tables)
     else:
         for number in ranges:
             yield number, link_arrays([])
 
 
-def hyperlinks_of(store: CorpusStore, start: int, stop: int) -> dict[str, np.ndarray]:
-    """The corpus's own links of tables [start, stop) as columns; `unknown` counts dead ones."""
+def hyperlinks_of(store: CorpusStore, tables: range) -> dict[str, np.ndarray]:
+    """The corpus's own links of a range of tables as columns; `unknown` counts those to no known passage."""
     rows: list[tuple[int, int, int, int, int, float]] = []
     unknown = 0
-    for table_number in range(start, stop):
+    for table_number in tables:
         table = store.tables[table_number]
         first = int(store.segment_offsets[table_number])
         for link in table.hyperlinks:
@@ -128,65 +130,6 @@ def link_arrays(rows: list[tuple[int, int, int, int, int, float]]) -> dict[str, 
         name: np.array(column, dtype=kind)
         for (name, kind), column in zip(LINK_COLUMNS.items(), columns, strict=True)
     }
-
-
-def _predicted(
-    context: StageContext, store: CorpusStore, ranges: dict[int, tuple[int, int]]
-) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Links by the trained linker, in `workers` processes."""
-    from helios.models.linker.linker import Linker
-
-    settings = context.config.linking
-    prepared = context.scratch / "candidates"
-    linker = Linker.load(settings.model).prepare(store, prepared)
-    workers = min(context.workers, len(ranges))
-    if workers <= 1:
-        for number, (start, stop) in ranges.items():
-            yield number, predicted_links(linker, store, start, stop, threshold=settings.threshold)
-        return
-    places = (settings.model, prepared, store.directory, settings.threshold, os.getpid())
-    with ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=_open_worker, initargs=places
-    ) as pool:
-        futures = {
-            pool.submit(_link_in_worker, start, stop): number for number, (start, stop) in ranges.items()
-        }
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-
-
-def predicted_links(
-    linker: "TableLinker", store: CorpusStore, start: int, stop: int, *, threshold: float | None
-) -> dict[str, np.ndarray]:
-    """Links of tables [start, stop) as columns; a threshold of None is the weights' own."""
-    parts = []
-    for table_number in range(start, stop):
-        links = linker.link(store.tables[table_number], threshold=threshold)
-        segments = links.rows.astype(np.int64) + int(store.segment_offsets[table_number])
-        parts.append((segments, links.passages, links.columns, links.starts, links.ends, links.scores))
-    return {
-        name: np.concatenate([part[position] for part in parts]).astype(kind)
-        for position, (name, kind) in enumerate(LINK_COLUMNS.items())
-    }
-
-
-_worker: dict[str, Any] = {}
-"""What a worker process opened once: the linker, the store and the threshold."""
-
-
-def _open_worker(
-    model: str | None, prepared: Path, corpus: Path, threshold: float | None, parent: int
-) -> None:
-    from helios.models.linker.linker import Linker
-
-    exit_with_parent(parent)
-    _worker["linker"] = Linker.load(model).open(prepared)
-    _worker["store"] = CorpusStore.open(corpus)
-    _worker["threshold"] = threshold
-
-
-def _link_in_worker(start: int, stop: int) -> dict[str, np.ndarray]:
-    return predicted_links(_worker["linker"], _worker["store"], start, stop, threshold=_worker["threshold"])
 
 
 def _write(folder: Path, parts: list[dict[str, np.ndarray]]) -> int:

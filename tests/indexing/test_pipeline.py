@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from helios.config import Config, load_config
@@ -22,6 +23,7 @@ from helios.errors import (
     HeliosError,
     IndexFormatError,
     IndexLockedError,
+    ModelError,
     RecordError,
 )
 from helios.graph.data import DataGraph
@@ -298,6 +300,64 @@ class CountingStage:
 def journal(index: Path) -> list[dict[str, Any]]:
     lines = (index / ".build" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
+
+
+class TestLinker:
+    """Predicted links, with whatever weights the package has."""
+
+    @pytest.fixture(autouse=True)
+    def weights(self) -> None:
+        from helios.models.linker.linker import WEIGHTS
+
+        if not (WEIGHTS / "scorer.json").is_file():
+            pytest.skip("the package has no linker weights (make them with `helios train linker`)")
+
+    def test_workers_give_the_same_links(self, corpus: Path, tmp_path: Path):
+        reports = [
+            build(corpus, tmp_path / f"index-{workers}", load_config(None, [chunk]), workers=workers)
+            for workers, chunk in ((1, "pipeline.link_chunk=100"), (2, "pipeline.link_chunk=5"))
+        ]
+        first, second = (report.manifest for report in reports)
+        assert [entry.sha256 for entry in first.parts[0].files] == [
+            entry.sha256 for entry in second.parts[0].files
+        ]
+        assert first.counts.edges > 0
+        assert first.models["linker"].name == "built in"
+
+    def test_threshold_redoes_links_alone(self, corpus: Path, index: Path):
+        build(corpus, index, load_config(None, []))
+        strict = build(corpus, index, load_config(None, ["linking.threshold=1.0"]))
+        assert strict.ran == ("link", "graph")
+
+
+def test_missing_linker_weights_are_noticed_before_any_work(corpus: Path, index: Path, tmp_path: Path):
+    with pytest.raises(ModelError, match="no linker weights here"):
+        build(corpus, index, load_config(None, [f"linking.model={tmp_path}"]))
+    assert not (index / ".build" / "ingest").exists()
+
+
+def test_workers_end_with_a_killed_build(tmp_path: Path):
+    code = (
+        "import multiprocessing, os, sys, time\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from indexing.workers import exit_with_parent\n"
+        "if __name__ == '__main__':\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    with ProcessPoolExecutor(1, spawn, exit_with_parent, (os.getpid(),)) as pool:\n"
+        "        print(pool.submit(os.getpid).result(), flush=True)\n"
+        "        time.sleep(60)\n"
+    )
+    (tmp_path / "pool.py").write_text(code, encoding="utf-8")
+    command = [sys.executable, str(tmp_path / "pool.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stdout is not None
+        worker = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+    try:
+        worker.wait(timeout=20)
+    finally:
+        if worker.is_running():
+            worker.kill()
 
 
 class TestOtherStages:
