@@ -51,7 +51,9 @@ def build(
         from indexing.estimate import estimate_build
 
         check_places(corpus, out)
-        _print_estimate(estimate_build(corpus, config=settings, workers=used_workers), as_json=as_json)
+        with default_progress().stage("sampling"):
+            estimate = estimate_build(corpus, config=settings, workers=used_workers)
+        _print_estimate(estimate, as_json=as_json)
         return
     report = build_index(
         corpus,

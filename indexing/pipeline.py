@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from helios import __version__
 from helios.config import Config
 from helios.corpus.rejects import OnError
 from helios.errors import ConfigError, HeliosError, IndexFormatError
@@ -42,6 +43,7 @@ from indexing.stages.ingest import REJECTS_FILE
 
 log = logging.getLogger(__name__)
 
+JOURNAL_FILE = "journal.jsonl"
 DISTRUSTED = "distrusted"
 """Folder in .build with an empty file for every part that a fresh build must not reuse."""
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -110,9 +112,9 @@ def check_places(corpus: Path, out: Path) -> None:
         raise ConfigError(f"{out}: the index and the corpus {corpus} must be in separate folders")
     if out.exists() and not out.is_dir():
         raise IndexFormatError(f"{out}: is a file; give a folder for the index")
-    if not out.is_dir() or (out / MANIFEST_FILE).exists() or (out / BUILD_FOLDER).is_dir():
+    if not out.is_dir() or (out / MANIFEST_FILE).exists() or (out / BUILD_FOLDER / JOURNAL_FILE).exists():
         return
-    strange = sorted(path.name for path in out.iterdir() if path.name != LOCK_FILE)
+    strange = sorted(path.name for path in out.iterdir() if path.name != LOCK_FILE and not _is_empty(path))
     if strange:
         raise IndexFormatError(
             f"{out}: holds {strange[0]!r} but no {MANIFEST_FILE}, so it is not a HELIOS index; "
@@ -120,10 +122,16 @@ def check_places(corpus: Path, out: Path) -> None:
         )
 
 
+def _is_empty(path: Path) -> bool:
+    """Whether this is the empty .build of a process that was killed right after making it."""
+    return path.name == BUILD_FOLDER and path.is_dir() and not any(path.iterdir())
+
+
 def _forget(out: Path) -> None:
     """Drop the results of earlier builds, and mark the live parts as not to be reused."""
     work = out / BUILD_FOLDER
-    shutil.rmtree(work, ignore_errors=True)
+    for folder in work.glob("*/"):
+        shutil.rmtree(folder)
     if (out / MANIFEST_FILE).exists():
         (work / DISTRUSTED).mkdir(parents=True)
         for part in read_manifest(out).parts:
@@ -140,11 +148,12 @@ class _Build:
         self.work = out / BUILD_FOLDER
         self.live = read_manifest(out) if (out / MANIFEST_FILE).exists() else None
         self.work.mkdir(exist_ok=True)
+        self.journal = Journal(self.work / JOURNAL_FILE)
+        self.journal.note("begin", code_version=__version__, workers=request.workers)
         self.request = replace(
             request, inputs_sha256=inputs_sha256(request.corpus, self.work / "inputs.json")
         )
         self.progress = progress
-        self.journal = Journal(self.work / "journal.jsonl")
         self.stages = stages
         self.dependencies: dict[str, dict[str, object]] = {}
         self.keys: dict[str, str] = {}

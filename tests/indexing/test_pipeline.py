@@ -180,6 +180,16 @@ class TestRefusals:
             build(corpus, tmp_path / "photos")
         assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
 
+    def test_folder_of_another_tool_with_the_same_name(self, corpus: Path, tmp_path: Path):
+        (tmp_path / "project" / ".build" / "debug").mkdir(parents=True)
+        with pytest.raises(IndexFormatError, match="not a HELIOS index"):
+            build(corpus, tmp_path / "project")
+
+    def test_build_killed_before_its_first_word(self, corpus: Path, index: Path):
+        (index / ".build").mkdir(parents=True)
+        (index / ".lock").touch()
+        assert build(corpus, index).ran
+
     def test_file_as_output(self, corpus: Path, tmp_path: Path):
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises(IndexFormatError, match="is a file"):
@@ -275,7 +285,7 @@ class CountingStage:
     version: int = 1
     component: str | None = "numbers"
     inputs: tuple[str, ...] = ("ingest",)
-    settings: tuple[str, ...] = ("tokens.bits",)
+    settings: tuple[str, ...] = ("tokens.centroids",)
 
     def fingerprint(self, request: Any) -> dict[str, Any]:
         return {"model": self.model}
@@ -386,7 +396,7 @@ class TestOtherStages:
     def test_chunks_of_other_settings_are_dropped(self, corpus: Path, index: Path):
         with pytest.raises(HeliosError, match="on purpose"):
             build(corpus, index, stages=self.with_stage(stop_after=4))
-        build(corpus, index, gold("tokens.bits=1"), stages=self.with_stage())
+        build(corpus, index, gold("tokens.centroids=7"), stages=self.with_stage())
         chunks = [
             event["chunk"]
             for event in journal(index)
