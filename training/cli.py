@@ -1,5 +1,163 @@
 """`helios train ...`: recipes that train the models."""
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from helios.corpus import CorpusStore
+    from helios.models.linker.linker import Linker
+    from training.linker_evaluation import LinkingScores
+
 app = typer.Typer(help="Train the models that HELIOS ships or that you fine-tune.", no_args_is_help=True)
+
+
+@app.callback()
+def train() -> None:
+    """Train the models that HELIOS ships or that you fine-tune."""
+
+
+@app.command("linker")
+def train_linker_command(
+    corpus: Annotated[Path, typer.Argument(help="Corpus with hyperlinks: file, folder or corpus store.")],
+    splits: Annotated[Path, typer.Option(help="JSON file: split name → list of table ids.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the trained weights.")] = None,
+    train_split: Annotated[str, typer.Option(help="Split to train on.")] = "train",
+    evaluate: Annotated[str | None, typer.Option(help="Split to measure on afterwards.")] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="Questions whose gold edges are looked up in the predicted graph.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Only measure these weights (without --out: the shipped ones).")
+    ] = None,
+    workdir: Annotated[Path | None, typer.Option(help="Folder for intermediate files, kept.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the recipe.")] = 13,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Train the linker on hyperlinks, or measure one: without --out nothing is trained."""
+    from helios.models.linker.linker import Linker
+    from training.linker import LinkerRecipe, train_linker
+
+    names = _read_splits(splits, train_split if out else None, evaluate)
+    with _folder(workdir) as folder:
+        store = _open_store(corpus, folder)
+        if out is None:
+            linker = Linker.load(weights)
+        else:
+            recipe = LinkerRecipe(seed=seed)
+            with _progress("training") as advance:
+                linker = train_linker(
+                    store,
+                    names[train_split],
+                    out,
+                    workdir=folder / "training",
+                    recipe=recipe,
+                    advance=advance,
+                )
+        if evaluate:
+            _print_scores(_measure(store, linker, names[evaluate], questions, folder), as_json=as_json)
+
+
+def _measure(
+    store: "CorpusStore", linker: "Linker", tables: list[str], questions: Path | None, folder: Path
+) -> "LinkingScores":
+    from training.linker_evaluation import evaluate_linker
+
+    prepared = linker.prepare(store, folder / "candidates")
+    with _progress("measuring") as advance:
+        return evaluate_linker(
+            store, prepared, tables, questions=questions, advance=lambda done: advance("tables", done)
+        )
+
+
+def _read_splits(path: Path, *wanted: str | None) -> dict[str, list[str]]:
+    try:
+        splits = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{path}: {error}", param_hint="--splits") from error
+    missing = [name for name in wanted if name and name not in splits]
+    if missing:
+        raise typer.BadParameter(
+            f"{path} has no split {missing[0]!r}, only {sorted(splits)}", param_hint="--splits"
+        )
+    return {str(name): list(ids) for name, ids in splits.items()}
+
+
+def _open_store(corpus: Path, folder: Path) -> "CorpusStore":
+    from helios.corpus import CorpusStore, CorpusWriter, read_corpus
+    from helios.corpus.layout import MANIFEST
+
+    if (corpus / MANIFEST).is_file():
+        return CorpusStore.open(corpus)
+    if not (folder / "corpus" / MANIFEST).is_file():
+        with CorpusWriter(folder / "corpus") as writer:
+            for record in read_corpus(corpus):
+                writer.add(record)
+    return CorpusStore.open(folder / "corpus")
+
+
+@contextmanager
+def _folder(path: Path | None) -> Iterator[Path]:
+    if path is not None:
+        path.mkdir(parents=True, exist_ok=True)
+        yield path
+        return
+    with TemporaryDirectory(prefix="helios-train-") as name:
+        yield Path(name)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator["_Advance"]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        yield _Advance(progress, title)
+
+
+class _Advance:
+    """One progress line per stage, made when the stage starts."""
+
+    def __init__(self, progress: "Progress", title: str) -> None:
+        self._progress = progress
+        self._title = title
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, done: int) -> None:
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(f"{self._title}: {stage}", total=None)
+        self._progress.advance(self._tasks[stage], done)
+
+
+def _print_scores(scores: "LinkingScores", *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(scores.as_dict(), indent=2))
+        return
+    typer.echo(
+        f"tables {scores.tables:,}, gold edges {scores.gold_edges:,}; at threshold {scores.threshold:.4f}: "
+        f"recall {scores.recall:.4f}, {scores.edges_per_gold:.2f} edges per gold edge, "
+        f"precision {scores.precision:.4f}, recall of (row, column, passage) {scores.cell_recall:.4f}"
+    )
+    for budget, recall in scores.recall_at.items():
+        least = scores.threshold_at[budget]
+        typer.echo(f"at {budget} edges per gold edge: recall {recall:.4f} (threshold {least:.4f})")
+    if scores.question_recall_at is not None:
+        typer.echo(
+            f"gold edges of questions {scores.question_edges:,}: {scores.question_recall:.4f} predicted"
+        )
+        for budget, recall in scores.question_recall_at.items():
+            typer.echo(f"at {budget} edges per gold edge: {recall:.4f} of the questions' gold edges")

@@ -1,0 +1,557 @@
+"""Candidate passages for the cells of one table: title keys inside the cell, aliases, and BM25 with context.
+
+Compiled kernels over the arrays of `PassageIndex` and `BoundAliases`. P passages, V vocabulary tokens,
+U distinct cell texts of a table, N pooled candidates. Scores are BM25-like; features are float32.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from helios.models.linker.aliases import BoundAliases
+from helios.models.linker.passages import ACRONYM, PassageIndex, ngram_hash
+
+Array = npt.NDArray[Any]
+POOL = 160
+MAX_NGRAM = 10
+KEY_CAP = 16
+"""At most this many passages are taken from one title key, those nearest to the table's titles."""
+TOP = 8
+"""Passages taken from each of the three rankings of a mention."""
+MAX_QUERY = 20
+TEXT_DF_CAP = 12_000
+INTRO_WEIGHT = 0.25
+"""Weight of the introduction's words beside those of the titles."""
+
+POOL_FEATURES = (
+    "title_hit_tokens", "title_hit_kinds", "title_hit_share", "title_hit_ambiguity", "title_hit_is_mention",
+    "title_hit_capitals", "alias_count", "alias_share", "alias_nil_share", "alias_seen", "alias_span_share",
+    "alias_is_mention", "popularity", "bm25_title", "bm25_text", "context_title", "context_text",
+    "mention_covered", "title_covered", "title_uncovered_tokens", "rest_in_context", "disambiguator_tokens",
+    "disambiguator_in_context", "mention_tokens", "mention_share", "cell_tokens", "mentions",
+)  # fmt: skip
+
+WIDTH = len(POOL_FEATURES)
+
+
+class IndexArrays(NamedTuple):
+    """The part of a passage index that the kernels read."""
+
+    title_offsets: Array
+    title_tokens: Array
+    title_posting_offsets: Array
+    title_postings: Array
+    text_offsets: Array
+    text_tokens: Array
+    text_posting_offsets: Array
+    text_postings: Array
+    text_counts: Array
+    title_idf: Array
+    text_idf: Array
+    title_norm: Array
+    text_norm: Array
+    base_length: Array
+    key_hashes: Array
+    key_offsets: Array
+    key_passages: Array
+    key_kinds: Array
+    types: Array
+    disambiguators: Array
+
+
+class Workspace(NamedTuple):
+    """Scratch arrays of one worker, all neutral between calls."""
+
+    title_scores: Array
+    text_scores: Array
+    context_title: Array
+    context_text: Array
+    touched: Array
+    place: Array
+    marks: Array
+
+
+class Cells(NamedTuple):
+    """Distinct cell texts of a table as token ids (-1 unknown) with mentions as token spans."""
+
+    token_offsets: Array
+    tokens: Array
+    capitals: Array
+    mention_offsets: Array
+    mention_first: Array
+    mention_last: Array
+
+
+class Pool(NamedTuple):
+    """Candidates of the distinct cells: passages, token spans and features [N, len(POOL_FEATURES)]."""
+
+    offsets: Array
+    passages: Array
+    first: Array
+    last: Array
+    features: Array
+
+
+def index_arrays(index: PassageIndex) -> IndexArrays:
+    """Plain views of a memory-mapped index for the kernels."""
+    return IndexArrays(*(np.asarray(getattr(index, name)) for name in IndexArrays._fields))
+
+
+def workspace(index: PassageIndex) -> Workspace:
+    """Fresh scratch arrays for an index: 25 bytes per passage and 1 per vocabulary token."""
+    count = index.passage_count
+    return Workspace(
+        np.zeros(count, dtype=np.float32),
+        np.zeros(count, dtype=np.float32),
+        np.zeros(count, dtype=np.float32),
+        np.zeros(count, dtype=np.float32),
+        np.empty(count, dtype=np.int32),
+        np.full(count, -1, dtype=np.int32),
+        np.zeros(len(index.vocabulary) + 1, dtype=np.uint8),
+    )
+
+
+@njit(cache=True, nogil=True)
+def pool_candidates(
+    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, context: Array, intro: Array
+) -> Pool:
+    """Candidates for every distinct cell, given the distinct tokens of the table's titles and intro."""
+    count = len(cells.token_offsets) - 1
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    capacity = 64 * count + POOL
+    passages = np.empty(capacity, dtype=np.int32)
+    first = np.empty(capacity, dtype=np.int16)
+    last = np.empty(capacity, dtype=np.int16)
+    features = np.empty((capacity, WIDTH), dtype=np.float32)
+    _score_context(ix, ws, context, intro)
+    pooled = np.empty(POOL, dtype=np.int32)
+    hits = np.zeros((POOL, 12), dtype=np.float32)
+    size = 0
+    for cell in range(count):
+        found = _pool_cell(ix, aliases, ws, cells, cell, pooled, hits)
+        if size + found > capacity:
+            capacity = 2 * capacity + found
+            passages = _grown(passages, capacity)
+            first = _grown(first, capacity)
+            last = _grown(last, capacity)
+            larger = np.empty((capacity, WIDTH), dtype=np.float32)
+            larger[:size] = features[:size]
+            features = larger
+        for number in range(found):
+            passages[size + number] = pooled[number]
+            ws.place[pooled[number]] = -1
+        _describe(ix, aliases, ws, cells, cell, pooled, hits, found, context, first, last, features, size)
+        size += found
+        offsets[cell + 1] = size
+    ws.context_title[:] = 0.0
+    ws.context_text[:] = 0.0
+    return Pool(offsets, passages[:size], first[:size], last[:size], features[:size])
+
+
+@njit(cache=True)
+def _grown(values: Array, capacity: int) -> Array:
+    larger = np.empty(capacity, dtype=values.dtype)
+    larger[: len(values)] = values
+    return larger
+
+
+@njit(cache=True)
+def _score_context(ix: IndexArrays, ws: Workspace, context: Array, intro: Array) -> None:
+    for token in intro:
+        idf = INTRO_WEIGHT * ix.title_idf[token]
+        for at in range(ix.title_posting_offsets[token], ix.title_posting_offsets[token + 1]):
+            passage = ix.title_postings[at]
+            ws.context_title[passage] += idf * 2.2 / (1.0 + ix.title_norm[passage])
+    for token in context:
+        idf = ix.title_idf[token]
+        for at in range(ix.title_posting_offsets[token], ix.title_posting_offsets[token + 1]):
+            passage = ix.title_postings[at]
+            ws.context_title[passage] += idf * 2.2 / (1.0 + ix.title_norm[passage])
+        start, stop = ix.text_posting_offsets[token], ix.text_posting_offsets[token + 1]
+        if stop - start > 4 * TEXT_DF_CAP:
+            continue
+        idf = ix.text_idf[token]
+        for at in range(start, stop):
+            passage = ix.text_postings[at]
+            tf = float(ix.text_counts[at])
+            ws.context_text[passage] += idf * tf * 2.2 / (tf + ix.text_norm[passage])
+
+
+@njit(cache=True)
+def _find(keys: Array, key: int) -> int:
+    at = np.searchsorted(keys, key)
+    return int(at) if at < len(keys) and keys[at] == key else -1
+
+
+@njit(cache=True)
+def _put(ws: Workspace, pooled: Array, hits: Array, size: int, passage: int) -> int:
+    """The passage's place in the pool (added if new), or -1 when the pool is full."""
+    place = ws.place[passage]
+    if place >= 0:
+        return int(place)
+    if size >= POOL:
+        return -1
+    ws.place[passage] = size
+    pooled[size] = passage
+    hits[size, :] = 0.0
+    return size
+
+
+@njit(cache=True)
+def _pool_cell(
+    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, cell: int, pooled: Array, hits: Array
+) -> int:
+    """Fill `pooled` and `hits` for one cell.
+
+    Hit columns: 0 title tokens, 1 kinds, 2 ambiguity, 3 first, 4 capitals, 5 alias count, 6 alias share,
+    7 alias nil share, 8 alias seen, 9 alias first, 10 alias tokens, 11 unused.
+    """
+    begin, end = cells.token_offsets[cell], cells.token_offsets[cell + 1]
+    tokens = cells.tokens[begin:end]
+    capitals = cells.capitals[begin:end]
+    size = _ngram_hits(ix, aliases, ws, tokens, capitals, pooled, hits)
+    for mention in range(cells.mention_offsets[cell], cells.mention_offsets[cell + 1]):
+        first, last = cells.mention_first[mention], cells.mention_last[mention]
+        if last - first <= MAX_QUERY:
+            size = _retrieve(ix, ws, tokens, first, last, pooled, hits, size)
+    return size
+
+
+@njit(cache=True)
+def _ngram_hits(
+    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, tokens: Array, capitals: Array,
+    pooled: Array, hits: Array,
+) -> int:  # fmt: skip
+    size = 0
+    count = len(tokens)
+    for length in range(min(count, MAX_NGRAM), 0, -1):
+        for first in range(count - length + 1):
+            whole = length == count
+            if tokens[first] < 0 or (length == 1 and capitals[first] == 0 and not whole):
+                continue
+            key = ngram_hash(tokens, first, first + length)
+            at = _find(aliases.hashes, key)
+            if at >= 0:
+                size = _alias_hits(aliases, ws, at, first, length, pooled, hits, size)
+            at = _find(ix.key_hashes, key)
+            if at >= 0:
+                size = _title_hits(ix, ws, at, first, length, capitals, pooled, hits, size)
+    return size
+
+
+@njit(cache=True)
+def _alias_hits(
+    aliases: BoundAliases,
+    ws: Workspace,
+    at: int,
+    first: int,
+    length: int,
+    pooled: Array,
+    hits: Array,
+    size: int,
+) -> int:
+    total, nil = aliases.totals[at], aliases.nils[at]
+    taken = 0
+    for entry in range(aliases.offsets[at], aliases.offsets[at + 1]):
+        taken += 1
+        if taken > 3 * KEY_CAP:
+            break
+        place = _put(ws, pooled, hits, size, aliases.passages[entry])
+        if place < 0:
+            break
+        size = max(size, place + 1)
+        if hits[place, 10] > 0:
+            continue
+        hits[place, 5] = aliases.counts[entry]
+        hits[place, 6] = aliases.counts[entry] / (total + 0.5)
+        hits[place, 7] = nil / (total + nil + 0.5)
+        hits[place, 8] = total + nil
+        hits[place, 9] = first
+        hits[place, 10] = length
+    return size
+
+
+@njit(cache=True)
+def _title_hits(
+    ix: IndexArrays, ws: Workspace, at: int, first: int, length: int, capitals: Array,
+    pooled: Array, hits: Array, size: int,
+) -> int:  # fmt: skip
+    start, stop = ix.key_offsets[at], ix.key_offsets[at + 1]
+    threshold = -1.0
+    if stop - start > KEY_CAP:
+        scores = np.empty(stop - start, dtype=np.float32)
+        for entry in range(start, stop):
+            passage = ix.key_passages[entry]
+            scores[entry - start] = ws.context_text[passage] + 2.0 * ws.context_title[passage]
+        threshold = np.sort(scores)[-KEY_CAP]
+    taken = 0
+    for entry in range(start, stop):
+        passage = ix.key_passages[entry]
+        if threshold >= 0 and ws.context_text[passage] + 2.0 * ws.context_title[passage] < threshold:
+            continue
+        kind = ix.key_kinds[entry]
+        if kind == ACRONYM and capitals[first] < 2:
+            continue
+        taken += 1
+        if taken > KEY_CAP:
+            break
+        place = _put(ws, pooled, hits, size, passage)
+        if place < 0:
+            break
+        size = max(size, place + 1)
+        if hits[place, 0] > length:
+            continue
+        hits[place, 1] = kind if hits[place, 0] < length else int(hits[place, 1]) | kind
+        hits[place, 0] = length
+        hits[place, 2] = stop - start
+        hits[place, 3] = first
+        hits[place, 4] = capitals[first]
+    return size
+
+
+@njit(cache=True)
+def _retrieve(
+    ix: IndexArrays,
+    ws: Workspace,
+    tokens: Array,
+    first: int,
+    last: int,
+    pooled: Array,
+    hits: Array,
+    size: int,
+) -> int:
+    """BM25 over titles and over texts for one mention, fused with the table's context in three rankings."""
+    touched = 0
+    for at in range(first, last):
+        token = tokens[at]
+        if token < 0 or _seen_before(tokens, first, at):
+            continue
+        touched = _accumulate_title(ix, ws, token, touched)
+        touched = _accumulate_text(ix, ws, token, touched)
+    for ranking in range(3):
+        best, best_count = _top(ws, touched, ranking)
+        for number in range(best_count):
+            place = _put(ws, pooled, hits, size, best[number])
+            if place < 0:
+                break
+            size = max(size, place + 1)
+    for number in range(touched):
+        ws.title_scores[ws.touched[number]] = 0.0
+        ws.text_scores[ws.touched[number]] = 0.0
+    return size
+
+
+@njit(cache=True)
+def _seen_before(tokens: Array, first: int, at: int) -> bool:
+    for earlier in range(first, at):  # noqa: SIM110 - numba compiles no generators
+        if tokens[earlier] == tokens[at]:
+            return True
+    return False
+
+
+@njit(cache=True)
+def _accumulate_title(ix: IndexArrays, ws: Workspace, token: int, touched: int) -> int:
+    idf = ix.title_idf[token]
+    for at in range(ix.title_posting_offsets[token], ix.title_posting_offsets[token + 1]):
+        passage = ix.title_postings[at]
+        if ws.title_scores[passage] == 0.0 and ws.text_scores[passage] == 0.0:
+            ws.touched[touched] = passage
+            touched += 1
+        ws.title_scores[passage] += idf * 2.2 / (1.0 + ix.title_norm[passage])
+    return touched
+
+
+@njit(cache=True)
+def _accumulate_text(ix: IndexArrays, ws: Workspace, token: int, touched: int) -> int:
+    start, stop = ix.text_posting_offsets[token], ix.text_posting_offsets[token + 1]
+    if stop - start > TEXT_DF_CAP:
+        return touched
+    idf = ix.text_idf[token]
+    for at in range(start, stop):
+        passage = ix.text_postings[at]
+        if ws.title_scores[passage] == 0.0 and ws.text_scores[passage] == 0.0:
+            ws.touched[touched] = passage
+            touched += 1
+        tf = float(ix.text_counts[at])
+        ws.text_scores[passage] += idf * tf * 2.2 / (tf + ix.text_norm[passage])
+    return touched
+
+
+@njit(cache=True)
+def _top(ws: Workspace, touched: int, ranking: int) -> tuple[Array, int]:
+    """The best TOP touched passages of one ranking, best first."""
+    best = np.empty(TOP, dtype=np.int32)
+    scores = np.empty(TOP, dtype=np.float32)
+    size = 0
+    for number in range(touched):
+        passage = ws.touched[number]
+        title, text = ws.title_scores[passage], ws.text_scores[passage]
+        if ranking == 0:
+            score = title + 0.1 * ws.context_title[passage] + 0.05 * ws.context_text[passage]
+        elif ranking == 1:
+            score = title + 0.7 * ws.context_title[passage] + 0.25 * ws.context_text[passage]
+        else:
+            score = text + 0.5 * title + 0.4 * ws.context_text[passage]
+        if (ranking < 2 and title == 0.0) or (size == TOP and score <= scores[TOP - 1]):
+            continue
+        at = size if size < TOP else TOP - 1
+        size = min(size + 1, TOP)
+        while at > 0 and scores[at - 1] < score:
+            scores[at], best[at] = scores[at - 1], best[at - 1]
+            at -= 1
+        scores[at], best[at] = score, passage
+    return best, size
+
+
+@njit(cache=True)
+def _describe(
+    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, cell: int, pooled: Array,
+    hits: Array, found: int, context: Array, first: Array, last: Array, features: Array, size: int,
+) -> None:  # fmt: skip
+    """Write spans and features of one cell's pool at `size`."""
+    begin, end = cells.token_offsets[cell], cells.token_offsets[cell + 1]
+    tokens = cells.tokens[begin:end]
+    for token in context:
+        ws.marks[token] |= 2
+    for number in range(found):
+        out = features[size + number]
+        passage = pooled[number]
+        hit = hits[number]
+        mention = _match_mention(ix, ws, cells, cell, tokens, passage, out)
+        span = _span(cells, mention, tokens, ix, passage, hit)
+        first[size + number], last[size + number] = span
+        _describe_hits(hit, out, len(tokens), cells, cell)
+        out[12] = np.log1p(aliases.popularity[passage])
+        out[13], out[14] = _bm25(
+            ix, tokens, cells.mention_first[mention], cells.mention_last[mention], passage
+        )
+        out[15] = ws.context_title[passage]
+        out[16] = ws.context_text[passage]
+        out[25] = len(tokens)
+        out[26] = cells.mention_offsets[cell + 1] - cells.mention_offsets[cell]
+    for token in context:
+        ws.marks[token] = 0
+
+
+@njit(cache=True)
+def _match_mention(
+    ix: IndexArrays, ws: Workspace, cells: Cells, cell: int, tokens: Array, passage: int, out: Array
+) -> int:
+    """The mention that agrees best with the title; writes the agreement's features (17 to 24)."""
+    title = ix.title_tokens[ix.title_offsets[passage] : ix.title_offsets[passage + 1]]
+    base = ix.base_length[passage]
+    for token in title:
+        ws.marks[token] |= 1
+    chosen, chosen_score = cells.mention_offsets[cell], -1.0
+    for mention in range(cells.mention_offsets[cell], cells.mention_offsets[cell + 1]):
+        covered, total = 0.0, 1e-6
+        for at in range(cells.mention_first[mention], cells.mention_last[mention]):
+            idf = ix.title_idf[tokens[at]] if tokens[at] >= 0 else 12.0
+            total += idf
+            if tokens[at] >= 0 and ws.marks[tokens[at]] & 1:
+                covered += idf
+        score = covered * covered / total
+        if score > chosen_score:
+            chosen, chosen_score = mention, score
+            out[17] = covered / total
+    for token in title:
+        ws.marks[token] &= 2
+    width = cells.mention_last[chosen] - cells.mention_first[chosen]
+    out[23] = width
+    out[24] = width / max(len(tokens), 1)
+    _match_title(ix, ws, tokens[cells.mention_first[chosen] : cells.mention_last[chosen]], title, base, out)
+    return int(chosen)
+
+
+@njit(cache=True)
+def _match_title(ix: IndexArrays, ws: Workspace, mention: Array, title: Array, base: int, out: Array) -> None:
+    for token in mention:
+        if token >= 0:
+            ws.marks[token] |= 4
+    covered, total, rest, explained, uncovered = 0.0, 1e-6, 0.0, 0.0, 0
+    for at in range(base):
+        idf = ix.title_idf[title[at]]
+        total += idf
+        if ws.marks[title[at]] & 4:
+            covered += idf
+        else:
+            uncovered += 1
+            rest += idf
+            if ws.marks[title[at]] & 2:
+                explained += idf
+    known = 0.0
+    for at in range(base, len(title)):
+        if ws.marks[title[at]] & 6:
+            known += 1.0
+    out[18] = covered / total
+    out[19] = uncovered
+    out[20] = explained / rest if rest > 0 else 1.0
+    out[21] = len(title) - base
+    out[22] = known / (len(title) - base) if len(title) > base else -1.0
+    for token in mention:
+        if token >= 0:
+            ws.marks[token] &= 3
+
+
+@njit(cache=True)
+def _describe_hits(hit: Array, out: Array, width: int, cells: Cells, cell: int) -> None:
+    out[0] = hit[0]
+    out[1] = hit[1]
+    out[2] = hit[0] / max(width, 1)
+    out[3] = hit[2]
+    out[4] = _is_mention(cells, cell, int(hit[3]), int(hit[3] + hit[0])) if hit[0] > 0 else 0.0
+    out[5] = hit[4]
+    out[6] = np.log1p(hit[5])
+    out[7] = hit[6]
+    out[8] = hit[7] if hit[10] > 0 else -1.0
+    out[9] = np.log1p(hit[8])
+    out[10] = hit[10] / max(width, 1)
+    out[11] = _is_mention(cells, cell, int(hit[9]), int(hit[9] + hit[10])) if hit[10] > 0 else 0.0
+
+
+@njit(cache=True)
+def _is_mention(cells: Cells, cell: int, first: int, last: int) -> float:
+    for mention in range(cells.mention_offsets[cell], cells.mention_offsets[cell + 1]):
+        if cells.mention_first[mention] == first and cells.mention_last[mention] == last:
+            return 1.0
+    return 0.0
+
+
+@njit(cache=True)
+def _span(
+    cells: Cells, mention: int, tokens: Array, ix: IndexArrays, passage: int, hit: Array
+) -> tuple[int, int]:
+    """Token span: the longest title or alias hit, else the mention cut to the words of the title."""
+    if hit[0] > 0 and hit[0] >= hit[10]:
+        return int(hit[3]), int(hit[3] + hit[0])
+    if hit[10] > 0:
+        return int(hit[9]), int(hit[9] + hit[10])
+    first, last = cells.mention_first[mention], cells.mention_last[mention]
+    low, high = last, first
+    for at in range(first, last):
+        for title in range(ix.title_offsets[passage], ix.title_offsets[passage + 1]):
+            if ix.title_tokens[title] == tokens[at]:
+                low = min(low, at)
+                high = max(high, at + 1)
+                break
+    return (low, high) if low < high else (first, last)
+
+
+@njit(cache=True)
+def _bm25(ix: IndexArrays, tokens: Array, first: int, last: int, passage: int) -> tuple[float, float]:
+    title_score, text_score = 0.0, 0.0
+    for at in range(first, last):
+        token = tokens[at]
+        if token < 0 or _seen_before(tokens, first, at):
+            continue
+        for title in range(ix.title_offsets[passage], ix.title_offsets[passage + 1]):
+            if ix.title_tokens[title] == token:
+                title_score += ix.title_idf[token] * 2.2 / (1.0 + ix.title_norm[passage])
+                break
+        for text in range(ix.text_offsets[passage], ix.text_offsets[passage + 1]):
+            if ix.text_tokens[text] == token:
+                text_score += ix.text_idf[token]
+                break
+    return title_score, text_score

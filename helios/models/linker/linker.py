@@ -1,0 +1,201 @@
+"""The linker: a table in, scored links out.
+
+`Linker` holds weights and knows no corpus; `prepare` builds what it needs of a corpus's passages into a
+folder; `TableLinker` links tables against that folder, in as many processes as wanted.
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from helios.errors import ModelError
+from helios.models.linker.aliases import AliasTable, BoundAliases, bind
+from helios.models.linker.candidates import index_arrays, pool_candidates, workspace
+from helios.models.linker.encoding import EncodedTable, TableEncoder
+from helios.models.linker.features import Pairs, collective, describe_pairs
+from helios.models.linker.passages import FORMAT, PassageIndex
+from helios.models.linker.recognition import Recogniser
+from helios.models.linker.scorer import Scorer, ScorerSettings
+from helios.types import Passage, Table
+
+log = logging.getLogger(__name__)
+
+WEIGHTS = Path(__file__).parent / "weights"
+_COMPLETE = "complete.json"
+Array = npt.NDArray[Any]
+
+
+class PassageRecords(Protocol):
+    """The passages of a corpus store, by number."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Passage]: ...
+
+
+class PassageSource(Protocol):
+    """What `prepare` needs of a corpus store."""
+
+    @property
+    def passages(self) -> PassageRecords:
+        """The passages in number order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableLinks:
+    """Links of one table as aligned arrays, ordered by row, column, start and falling score."""
+
+    rows: Array
+    columns: Array
+    passages: Array
+    starts: Array
+    ends: Array
+    scores: Array
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class Linker:
+    """Trained weights: what hyperlinks taught (aliases) and the two-step scorer with its threshold."""
+
+    def __init__(self, aliases: AliasTable, scorer: Scorer, *, spacy_model: str | None = None) -> None:
+        self.aliases = aliases
+        self.scorer = scorer
+        self.spacy_model = spacy_model
+
+    @classmethod
+    def load(cls, path: Path | str | None = None, *, spacy_model: str | None = None) -> "Linker":
+        """Weights from a folder; None is the folder inside the package. ModelError if they cannot be used."""
+        folder = WEIGHTS if path is None else Path(path)
+        if not (folder / "scorer.json").is_file():
+            raise ModelError(f"{folder}: no linker weights here (scorer.json is missing)")
+        return cls(AliasTable.load(folder), Scorer.load(folder), spacy_model=spacy_model)
+
+    def save(self, folder: Path) -> None:
+        """Write the weights; the same weights give the same bytes."""
+        self.aliases.save(folder)
+        self.scorer.save(folder)
+
+    @property
+    def settings(self) -> ScorerSettings:
+        """The scorer's settings, among them the default threshold."""
+        return self.scorer.settings
+
+    def prepare(self, store: PassageSource, workdir: Path) -> "TableLinker":
+        """Build the passage index and the bound aliases into `workdir` and open it.
+
+        Idempotent: a folder that was completed for the same passages and aliases is opened as it is, an
+        incomplete or different one is built again. One process prepares; others `open` afterwards.
+        """
+        stamp = self._stamp(store.passages)
+        if not _is_complete(workdir, stamp):
+            if workdir.exists():
+                shutil.rmtree(workdir)
+            pairs = ((passage.title, passage.text) for passage in store.passages)
+            index = PassageIndex.build(pairs, workdir / "passages")
+            _save_bound(bind(self.aliases, index), workdir / "aliases.npz")
+            (workdir / _COMPLETE).write_text(json.dumps({"stamp": stamp}), encoding="utf-8")
+            log.info("candidate index of %d passages in %s", index.passage_count, workdir)
+        return self.open(workdir)
+
+    def open(self, workdir: Path) -> "TableLinker":
+        """Open a prepared folder; passages stay memory-mapped."""
+        if not (workdir / _COMPLETE).is_file():
+            raise ModelError(f"{workdir}: not a prepared linker folder; call Linker.prepare first")
+        index = PassageIndex.open(workdir / "passages")
+        return TableLinker(self, index, _load_bound(workdir / "aliases.npz"))
+
+    def _stamp(self, passages: PassageRecords) -> str:
+        digest = hashlib.sha256(f"{FORMAT}\0{len(passages)}\0".encode())
+        for passage in passages:
+            digest.update(f"{passage.title}\0{len(passage.text)}\0{passage.text[:64]}\0".encode())
+        for (mention, title), count in self.aliases.aliases.items():
+            digest.update(f"{mention}\0{title}\0{count}\0".encode())
+        return digest.hexdigest()
+
+
+class TableLinker:
+    """Links tables against one prepared corpus. Not thread-safe: every worker opens its own."""
+
+    def __init__(self, linker: Linker, index: PassageIndex, aliases: BoundAliases) -> None:
+        self.linker = linker
+        self.index = index
+        self._aliases = aliases
+        self._arrays = index_arrays(index)
+        self._workspace = workspace(index)
+        self._encoder = TableEncoder(index.vocabulary, Recogniser(linker.spacy_model))
+
+    def link(self, table: Table, *, threshold: float | None = None) -> TableLinks:
+        """Links whose score reaches the threshold (None: the weights' default); the others are NIL."""
+        wanted = self.linker.settings.threshold if threshold is None else threshold
+        encoded, pairs = self.candidates(table)
+        pairs, scores = self.score(encoded, pairs)
+        kept = scores >= wanted
+        return _links(encoded, pairs.keep(kept), scores[kept])
+
+    def candidates(self, table: Table) -> tuple[EncodedTable, Pairs]:
+        """Every candidate of every cell with its first features."""
+        encoded = self._encoder.encode(table)
+        if not self.index.passage_count or not len(encoded.rows):
+            return encoded, Pairs.none()
+        pool = pool_candidates(
+            self._arrays, self._aliases, self._workspace, encoded.cells, encoded.context, encoded.intro
+        )
+        pairs = describe_pairs(
+            table, encoded, pool, self._arrays, self._aliases, self.linker.aliases.headers, self._workspace
+        )
+        return encoded, pairs
+
+    def score(self, encoded: EncodedTable, pairs: Pairs) -> tuple[Pairs, Array]:
+        """The pairs that pass the first scorer, with their final scores (float32)."""
+        pairs, features = self.collect(encoded, pairs)
+        return pairs, self.linker.scorer.second(features)
+
+    def collect(self, encoded: EncodedTable, pairs: Pairs) -> tuple[Pairs, Array]:
+        """Drop what the first scorer is sure about and add the collective features."""
+        first = self.linker.scorer.first(pairs.features)
+        kept = first >= self.linker.settings.first_threshold
+        pairs, first = pairs.keep(kept), first[kept]
+        return pairs, np.concatenate(
+            (pairs.features, collective(pairs, first, encoded, self._arrays)), axis=1
+        )
+
+
+def _links(encoded: EncodedTable, pairs: Pairs, scores: Array) -> TableLinks:
+    texts = encoded.texts_of_cells[pairs.cells]
+    starts = np.empty(len(scores), dtype=np.int32)
+    ends = np.empty(len(scores), dtype=np.int32)
+    for number, (text, first, last) in enumerate(zip(texts, pairs.first, pairs.last, strict=True)):
+        cell = encoded.recognised[text]
+        starts[number], ends[number] = cell.starts[first], cell.ends[last - 1]
+    order = np.lexsort((pairs.passages, -scores, starts, pairs.cells))
+    cells = pairs.cells[order]
+    return TableLinks(
+        encoded.rows[cells], encoded.columns[cells], pairs.passages[order], starts[order], ends[order],
+        scores[order].astype(np.float32),
+    )  # fmt: skip
+
+
+def _is_complete(workdir: Path, stamp: str) -> bool:
+    marker = workdir / _COMPLETE
+    return marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == {"stamp": stamp}
+
+
+def _save_bound(aliases: BoundAliases, path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, **aliases._asdict())
+
+
+def _load_bound(path: Path) -> BoundAliases:
+    with np.load(path) as arrays:
+        return BoundAliases(*(arrays[name] for name in BoundAliases._fields))

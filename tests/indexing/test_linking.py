@@ -1,0 +1,87 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helios.corpus import CorpusStore, CorpusWriter, read_corpus
+from helios.corpus.sample import sample_path
+from helios.types import Passage, Table
+from indexing.linking import LinkArrays, LinkingJob, link_chunks, link_corpus
+
+
+def stored(folder: Path, *records: Table | Passage) -> CorpusStore:
+    with CorpusWriter(folder) as writer:
+        for record in records:
+            writer.add(record)
+    return CorpusStore.open(folder)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> LinkingJob:
+    folder = tmp_path_factory.mktemp("sample")
+    stored(folder / "store", *read_corpus(sample_path()))
+    job = LinkingJob(folder / "store", folder / "work")
+    job.prepare()
+    return job
+
+
+def same(left: LinkArrays, right: LinkArrays) -> bool:
+    return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in LinkArrays.__slots__)
+
+
+def test_links_of_the_sample_are_mostly_found(job: LinkingJob) -> None:
+    store, linker = job.open()
+    links = link_corpus(store, linker=linker, tables=range(len(store.tables)))
+    gold = {
+        (int(store.segment_offsets[number]) + link.row, store.passages.number(link.passage_id))
+        for number, table in enumerate(store.tables)
+        for link in table.hyperlinks
+    }
+    found = set(zip(links.segments.tolist(), links.passages.tolist(), strict=True))
+    assert len(gold & found) / len(gold) > 0.8
+    assert len(found) / len(gold) < 3
+
+
+def test_every_link_says_where_it_is_from(job: LinkingJob) -> None:
+    store, linker = job.open()
+    links = link_corpus(store, linker=linker, tables=range(len(store.tables)))
+    assert links.scores.dtype == np.float32
+    assert links.segments.dtype == links.starts.dtype == np.int64
+    for number in range(len(links)):
+        cell = store.segment(int(links.segments[number])).cells[int(links.columns[number])]
+        assert 0 <= links.starts[number] < links.ends[number] <= len(cell)
+    assert np.all(links.scores >= linker.linker.settings.threshold)
+    assert np.all(np.diff(links.segments) >= 0)
+
+
+def test_chunks_and_workers_do_not_change_the_result(job: LinkingJob) -> None:
+    store, linker = job.open()
+    count = len(store.tables)
+    whole = link_corpus(store, linker=linker, tables=range(count))
+    chunks = [range(start, min(start + 3, count)) for start in range(0, count, 3)]
+    for workers in (1, 2):
+        assert same(LinkArrays.concatenate(list(link_chunks(job, chunks, workers=workers))), whole)
+
+
+def test_threshold_is_a_setting(job: LinkingJob) -> None:
+    store, linker = job.open()
+    strict = link_corpus(store, linker=linker, tables=range(len(store.tables)), threshold=0.9)
+    chunks = list(link_chunks(replace(job, threshold=0.9), [range(len(store.tables))]))
+    assert same(strict, chunks[0])
+    assert len(strict) < len(link_corpus(store, linker=linker, tables=range(len(store.tables))))
+
+
+def test_tables_without_passages_and_passages_without_tables(tmp_path: Path) -> None:
+    table = Table("t", "Squad", ("Player",), (("Ada Almqvist",), ("",)))
+    passage = Passage("p", "Ada Almqvist", "Ada Almqvist is a footballer .")
+    for name, record in (("tables", table), ("passages", passage)):
+        store = stored(tmp_path / name, record)
+        job = LinkingJob(tmp_path / name, tmp_path / f"{name}-work")
+        job.prepare()
+        _, linker = job.open()
+        assert len(link_corpus(store, linker=linker, tables=range(len(store.tables)))) == 0
+
+
+def test_no_chunks_no_links() -> None:
+    assert len(LinkArrays.concatenate([])) == 0

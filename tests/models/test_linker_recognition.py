@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+import spacy
+
+from helios.errors import ModelError
+from helios.models.linker.recognition import MAX_TOKENS, RecognisedCell, Recogniser
+
+
+def mentions(text: str, recogniser: Recogniser | None = None) -> list[str]:
+    cell = recognise(text, recogniser)
+    return [text[cell.starts[first] : cell.ends[last - 1]] for first, last in cell.mentions]
+
+
+def recognise(text: str, recogniser: Recogniser | None = None) -> RecognisedCell:
+    return (recogniser or Recogniser()).recognise([text])[0]
+
+
+def test_whole_cell_comes_first_then_its_parts() -> None:
+    assert mentions("Eminem featuring Rihanna") == ["Eminem featuring Rihanna", "Eminem", "Rihanna"]
+    assert mentions("Kelowna / Okanagan Valley") == [
+        "Kelowna / Okanagan Valley",
+        "Kelowna",
+        "Okanagan Valley",
+    ]
+
+
+def test_brackets_are_parts() -> None:
+    assert mentions("Ave Pajo ( Tallinna Kalev )") == [
+        "Ave Pajo ( Tallinna Kalev",
+        "Ave Pajo",
+        "Tallinna Kalev",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " ", "—", "( )", "...", "\n"])
+def test_cells_without_words_have_no_mentions(text: str) -> None:
+    assert mentions(text) == []
+
+
+@pytest.mark.parametrize("text", ["  two  blanks ", "a\tb\nc", "x" * 500, "日本 (東京)", "a,b;;c"])
+def test_spans_point_into_the_original_cell(text: str) -> None:
+    cell = recognise(text)
+    for word, start, end in zip(cell.words, cell.starts, cell.ends, strict=True):
+        assert len(word) == end - start
+        assert text[start:end].lower()[0] == word[0].lower()
+
+
+def test_long_cells_are_cut() -> None:
+    assert len(recognise("word " * 1000).words) == MAX_TOKENS
+
+
+def test_capitals_tell_abbreviations_from_names() -> None:
+    assert recognise("DF Davis runs 4").capitals == (2, 1, 0, 1)
+
+
+def test_entities_of_a_trained_pipeline_become_mentions(tmp_path: Path) -> None:
+    trained = spacy.blank("en")
+    trained.add_pipe("entity_ruler").add_patterns([{"label": "PLACE", "pattern": "Port Gibson"}])
+    trained.to_disk(tmp_path / "pipeline")
+    recogniser = Recogniser(str(tmp_path / "pipeline"))
+    assert "Port Gibson" in mentions("a site near Port Gibson in spring", recogniser)
+
+
+def test_missing_pipeline_is_named() -> None:
+    with pytest.raises(ModelError, match="no_such_pipeline"):
+        Recogniser("no_such_pipeline")
