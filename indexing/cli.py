@@ -103,8 +103,8 @@ def fsck(
     from indexing.progress import default_progress
 
     with default_progress().stage("fsck") as meter:
-        meter.start(listed_bytes(index), "bytes")
-        findings = check_index(index, progress=meter.advance)
+        meter.start(listed_bytes(index) // 1000, "kB")
+        findings = check_index(index, progress=lambda size: meter.advance(size // 1000))
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
         typer.echo(json.dumps({"sound": not errors, "findings": [asdict(one) for one in findings]}, indent=2))

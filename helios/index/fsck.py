@@ -86,9 +86,42 @@ def _check_structure(view: PartView) -> Iterator[Finding]:
             nodes = (graph.segment_count, graph.passage_count, graph.edge_count)
             if nodes != (counts.segments, counts.passages, counts.edges):
                 yield Finding(f"{place}/graph", f"holds {nodes} segments, passages and edges, not {counts}")
+        if "tokens" in view.part.components:
+            yield from _check_tokens(view, f"{place}/tokens")
+        if "lexical" in view.part.components:
+            yield from _check_postings(view, f"{place}/lexical")
         yield from _check_tombstones(view)
     except IndexFormatError as error:
         yield Finding(place, str(error))
+
+
+def _check_tokens(view: PartView, place: str) -> Iterator[Finding]:
+    from helios.index.tokens import TokenStore
+
+    store, counts = TokenStore(view.path("tokens")), view.part.counts
+    if (store.node_count, store.token_count) != (counts.segments + counts.passages, counts.tokens):
+        yield Finding(place, f"holds {store.token_count} tokens of {store.node_count} nodes, not {counts}")
+    if np.any(np.diff(store.offsets) < 0) or store.offsets[0] != 0:
+        yield Finding(f"{place}/offsets.npy", "offsets must rise from 0")
+    if store.token_count and int(store.codes.max()) >= len(store.quantiser.centroids_KD):
+        yield Finding(f"{place}/codes.npy", "a code that is no centroid")
+
+
+def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
+    from helios.index.lexical import Postings
+
+    postings, counts = Postings(view.path("lexical")), view.part.counts
+    nodes = counts.segments + counts.passages
+    if (postings.node_count, postings.segment_count) != (nodes, counts.segments):
+        yield Finding(place, f"holds {postings.node_count} nodes, not {nodes}")
+    if np.any(np.diff(postings.offsets) < 0) or postings.offsets[-1] != len(postings.nodes):
+        yield Finding(f"{place}/offsets.npy", f"offsets must rise to {len(postings.nodes)}")
+    if np.any(np.diff(postings.terms.astype(np.uint64)) == 0) or np.any(
+        postings.terms[1:] < postings.terms[:-1]
+    ):
+        yield Finding(f"{place}/terms.npy", "terms must be unique and sorted")
+    if len(postings.nodes) and (postings.nodes.min() < 0 or postings.nodes.max() >= nodes):
+        yield Finding(f"{place}/nodes.npy", f"node numbers must be below {nodes}")
 
 
 def _check_tombstones(view: PartView) -> Iterator[Finding]:

@@ -1,20 +1,24 @@
 """`helios index build|info|fsck` as a user runs them."""
 
+import io
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from helios.cli import build_app
 from helios.corpus.sample import sample_path
 from indexing.cli import format_duration
+from indexing.progress import BarProgress
 
-GOLD = "linking.source=hyperlinks"
+GOLD = ("linking.source=hyperlinks", "encoder.runtime=torch")
 
 
 def helios(*arguments: str | Path) -> Result:
@@ -24,7 +28,7 @@ def helios(*arguments: str | Path) -> Result:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = tmp_path_factory.mktemp("cli") / "index"
-    result = helios("index", "build", sample_path(), "--out", index, GOLD, "--workers", "1")
+    result = helios("index", "build", sample_path(), "--out", index, *GOLD, "--workers", "1")
     assert result.exit_code == 0, result.output
     assert "ingest" in result.stdout
     assert "12 tables" in result.stdout
@@ -32,7 +36,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_build_reports_json(index: Path):
-    result = helios("index", "build", sample_path(), "--out", index, GOLD, "--workers", "1", "--json")
+    result = helios("index", "build", sample_path(), "--out", index, *GOLD, "--workers", "1", "--json")
     document = json.loads(result.stdout)
     assert document["counts"]["tables"] == 12
     assert [stage["ran"] for stage in document["stages"]] == [False] * len(document["stages"])
@@ -62,12 +66,15 @@ def test_fsck(index: Path):
         path.write_bytes(content)
 
 
-def test_config_file_and_overrides(tmp_path: Path):
+def test_config_file_and_overrides(index: Path, tmp_path: Path):
+    shutil.copytree(index, tmp_path / "index")
     (tmp_path / "mine.yaml").write_text("linking:\n  source: none\nsearch:\n  k: 9\n", encoding="utf-8")
     arguments = ["--out", tmp_path / "index", "--config", tmp_path / "mine.yaml", "--json", "--workers", "1"]
     result = helios("index", "build", sample_path(), *arguments, "search.k=8")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["counts"]["edges"] == 0
+    document = json.loads(result.stdout)
+    assert document["counts"]["edges"] == 0
+    assert [stage["stage"] for stage in document["stages"] if stage["ran"]] == ["link", "graph"]
     config = json.loads(helios("index", "info", tmp_path / "index", "--json").stdout)["config"]
     assert (config["linking"]["source"], config["search"]["k"]) == ("none", 8)
 
@@ -84,7 +91,7 @@ def test_wrong_settings_and_choices(tmp_path: Path):
 
 def test_dry_run_writes_nothing(tmp_path: Path):
     out = tmp_path / "index"
-    arguments = ["index", "build", sample_path(), "--out", out, GOLD, "--dry-run", "--workers", "1"]
+    arguments = ["index", "build", sample_path(), "--out", out, *GOLD, "--dry-run", "--workers", "1"]
     document = json.loads(helios(*arguments, "--json").stdout)
     assert (document["tables"], document["exact"]) == (12, True)
     assert document["seconds"] > 0
@@ -96,30 +103,23 @@ def test_dry_run_writes_nothing(tmp_path: Path):
 
 def test_dry_run_refuses_what_the_build_would(tmp_path: Path):
     (tmp_path / "photo").write_bytes(b"x")
-    result = helios("index", "build", sample_path(), "--out", tmp_path, GOLD, "--dry-run")
+    result = helios("index", "build", sample_path(), "--out", tmp_path, *GOLD, "--dry-run")
     assert result.exit_code == 1
     assert "not a HELIOS index" in result.stderr
 
 
-def build_command(out: Path) -> list[str]:
-    return [
-        sys.executable, "-m", "helios.cli", "index", "build", str(sample_path()), "--out", str(out), GOLD,
-        "--workers", "1",
-    ]  # fmt: skip
-
-
-def test_silent_without_a_terminal(tmp_path: Path):
-    result = subprocess.run(build_command(tmp_path / "index"), capture_output=True, text=True, timeout=120)
+def test_silent_without_a_terminal(index: Path):
+    command = [sys.executable, "-m", "helios.cli", "index", "fsck", str(index)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0
     assert result.stderr == ""
 
 
-def test_bars_on_a_terminal(tmp_path: Path):
+def test_bars_on_a_terminal(index: Path):
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen(
-        build_command(tmp_path / "index"), stdout=subprocess.DEVNULL, stderr=theirs, env=environment
-    ) as process:
+    command = [sys.executable, "-m", "helios.cli", "index", "fsck", str(index)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
         os.close(theirs)
         shown = b""
         try:
@@ -130,8 +130,21 @@ def test_bars_on_a_terminal(tmp_path: Path):
         finally:
             os.close(ours)
     assert process.returncode == 0
-    for part in (b"ingest", b"records/s", b"link", b"tables/s", b"left"):
+    for part in (b"fsck", b"kB/s", b"left"):
         assert part in shown
+
+
+def test_bars_count_resumed_work_and_note_reused_stages():
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    progress = BarProgress(console)
+    progress.skipped("ingest")
+    with progress.stage("link") as meter:
+        meter.start(100, "tables", done=40)
+        meter.advance(60)
+    shown = console.file.getvalue()
+    assert "ingest" in shown
+    assert "done before" in shown
+    assert "100/100" in shown
 
 
 @pytest.mark.parametrize(
