@@ -1,26 +1,29 @@
-"""`--dry-run`: time, disk and memory of a build, from running its stages on two samples of the corpus.
+"""`--dry-run`: time, disk and memory of a build, from running its stages on samples of the corpus.
 
-Two sizes separate what a stage costs once (loading a model) from what it costs per node. Stages whose work
-grows faster than the corpus (clustering) are underestimated; memory is that of the larger sample plus the
-corpus, whose pages stay mapped.
+A stage that reports its progress in several steps is extrapolated by the rate between its first and its last
+report; what it did before and after (loading a model) counts once. Others follow the line through two samples
+of different size. Work that grows otherwise (clustering) is underestimated. Memory is that of the larger
+sample plus the corpus, whose pages stay mapped; it includes what the samples' earlier stages left loaded.
 """
 
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from helios.config import Config
+from helios.config import Config, PipelineSettings
 from helios.corpus import CorpusWriter, read_corpus
 from helios.corpus.source import HEAD_BYTES
 from helios.errors import CorpusError
 from helios.types import Passage, Table
 from indexing.inputs import InputFile, input_files
 from indexing.pipeline import build_index
+from indexing.progress import Meter, SilentMeter, SilentProgress
 from indexing.stage import BuildRequest, Stage, StageContext, StageRecord, StageResult
 from indexing.stages import default_stages
 
@@ -30,6 +33,8 @@ _SECONDS_PER_BUILD = 30.0
 _SAMPLED_FILES = 24
 _SECONDS_OF_READING = 15.0
 _KEPT_RECORDS = 8000
+_SAMPLE_CHUNKS = PipelineSettings(link_chunk=5, encode_chunk=256)
+"""Small enough that even a sample has several chunks to take the time between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,8 @@ def estimate_build(
 ) -> Estimate:
     """Sample the corpus, build an index of a small and a larger sample in a temporary folder, extrapolate."""
     sample = sample_corpus(corpus)
-    runs = _build_samples(sample, config, workers, tuple(stages or default_stages()))
+    settings = config.model_copy(update={"pipeline": _SAMPLE_CHUNKS})
+    runs = _build_samples(sample, settings, workers, tuple(stages or default_stages()))
     total = sample.total_nodes
     estimates = [
         _extrapolate(name, [(nodes, run[name]) for nodes, run in runs], total) for name in runs[0][1]
@@ -184,16 +190,16 @@ def _bytes_read() -> int | None:
 
 def _build_samples(
     sample: Sample, config: Config, workers: int, stages: tuple[Stage, ...]
-) -> list[tuple[int, dict[str, StageRecord]]]:
+) -> list[tuple[int, dict[str, "_Cost"]]]:
     """The two largest samples that could be built in reasonable time: nodes and the stages' records."""
-    runs: list[tuple[int, dict[str, StageRecord]]] = []
+    runs: list[tuple[int, dict[str, _Cost]]] = []
     for size in SAMPLE_NODES:
         records = _cut(sample, size)
         nodes = sum(len(record.rows) if isinstance(record, Table) else 1 for record in records)
         if runs and nodes <= runs[-1][0]:
             break
         runs.append((nodes, _measure(records, config, workers, stages)))
-        last = sum(record.seconds for record in runs[-1][1].values())
+        last = sum(cost.record.seconds for cost in runs[-1][1].values())
         if len(runs) > 1 and last * SAMPLE_NODES[1] / SAMPLE_NODES[0] > _SECONDS_PER_BUILD:
             break
     return runs[-2:]
@@ -215,16 +221,63 @@ def _spread(records: Sequence[Any], count: int) -> Iterator[Any]:
 
 def _measure(
     records: list[Table | Passage], config: Config, workers: int, stages: tuple[Stage, ...]
-) -> dict[str, StageRecord]:
-    """Build an index of the records in a temporary folder; the record of every stage."""
+) -> dict[str, "_Cost"]:
+    """Build an index of the records in a temporary folder; what every stage cost."""
     sampled = tuple(SampleStage(tuple(records)) if stage.name == "ingest" else stage for stage in stages)
     with tempfile.TemporaryDirectory(prefix="helios-estimate-") as folder:
         corpus = Path(folder) / "sample.jsonl"
         corpus.write_text('{"id": "", "text": "SampleStage has the records"}', encoding="utf-8")
+        progress = _Stopwatch()
         report = build_index(
-            corpus, Path(folder) / "index", config=config, workers=workers, stages=sampled, check_disk=False
+            corpus,
+            Path(folder) / "index",
+            config=config,
+            workers=workers,
+            stages=sampled,
+            progress=progress,
+            check_disk=False,
         )
-        return dict(report.records)
+        return {name: _Cost(record, progress.laps[name]) for name, record in report.records.items()}
+
+
+class _Laps(SilentMeter):
+    """When a stage reported how much of its work as done."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.counts: list[int] = []
+
+    def advance(self, count: int = 1) -> None:
+        self.times.append(time.perf_counter())
+        self.counts.append(count)
+
+    def steady(self) -> tuple[float, float] | None:
+        """Seconds between the first and the last report, and how often that goes into the whole work."""
+        done = sum(self.counts[1:])
+        if len(self.times) < 3 or not done:
+            return None
+        return self.times[-1] - self.times[0], sum(self.counts) / done
+
+
+class _Stopwatch(SilentProgress):
+    """Progress that keeps the laps of every stage."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, _Laps] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Meter]:
+        """A meter that notes the times."""
+        self.laps[name] = _Laps()
+        yield self.laps[name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What a stage cost on one sample."""
+
+    record: StageRecord
+    laps: _Laps
 
 
 @dataclass(frozen=True)
@@ -256,14 +309,20 @@ class SampleStage:
         return StageResult(counts=counts)
 
 
-def _extrapolate(name: str, runs: list[tuple[int, StageRecord]], total: float) -> StageEstimate:
+def _extrapolate(name: str, runs: list[tuple[int, _Cost]], total: float) -> StageEstimate:
     (few, small), (many, large) = runs[0], runs[-1]
-    disk = [sum(entry.size for entry in record.files) for record in (small, large)]
+    disk = [sum(entry.size for entry in cost.record.files) for cost in (small, large)]
+    steady = large.laps.steady()
+    if steady is None:
+        seconds = _line(few, small.record.seconds, many, large.record.seconds, total)
+    else:
+        between, whole = steady
+        seconds = large.record.seconds - between + between * whole * max(1.0, total / many)
     return StageEstimate(
         name=name,
-        seconds=_line(few, small.seconds, many, large.seconds, total),
+        seconds=seconds,
         disk=round(_line(few, disk[0], many, disk[1], total)),
-        memory=large.peak_rss,
+        memory=large.record.peak_rss,
     )
 
 
