@@ -108,7 +108,7 @@ class _Examples:
         self.numbers = {name: number for number, name in enumerate(store.passages.ids())}
         self.titles = list(store.passages.titles())
         self.lessons = self._learn()
-        self._fold_linkers: dict[int, tuple[AliasTable, BoundAliases]] = {}
+        self._fold_linkers: dict[int, tuple[AliasTable, BoundAliases, dict[str, int]]] = {}
         self._fold_of = {table: place % recipe.folds for place, table in enumerate(tables)}
 
     def _learn(self) -> dict[int, TableLessons]:
@@ -143,14 +143,14 @@ class _Examples:
         for fold in range(self.recipe.folds):
             members = [table for table in tables if self._fold_of[table] == fold]
             if members:
-                aliases, bound = self._aliases_without(fold)
-                yield TableLinker(Linker(aliases, scorer), self.index, bound), members
+                aliases, bound, words = self._aliases_without(fold)
+                yield TableLinker(Linker(aliases, scorer), self.index, bound, words), members
 
-    def _aliases_without(self, fold: int) -> tuple[AliasTable, BoundAliases]:
+    def _aliases_without(self, fold: int) -> tuple[AliasTable, BoundAliases, dict[str, int]]:
         if fold not in self._fold_linkers:
             others = (taught for table, taught in self.lessons.items() if self._fold_of[table] != fold)
             aliases = merge_lessons(others)
-            self._fold_linkers[fold] = aliases, bind(aliases, self.index)
+            self._fold_linkers[fold] = (aliases, *bind(aliases, self.index))
         return self._fold_linkers[fold]
 
     def labels(self, table: Table, encoded: EncodedTable, pairs: Pairs) -> Array:

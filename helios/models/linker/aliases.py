@@ -75,20 +75,26 @@ class BoundAliases(NamedTuple):
     """float32[...]: share of the header's links that go to the type."""
 
 
-def bind(table: AliasTable, index: PassageIndex) -> BoundAliases:
-    """Resolve mentions and titles of an alias table against a passage index."""
+def bind(table: AliasTable, index: PassageIndex) -> tuple[BoundAliases, dict[str, int]]:
+    """Resolve mentions and titles of an alias table against a passage index.
+
+    Mentions may have words that no passage has; the second value numbers those, from -2 downwards.
+    """
+    titles = sorted({title for _, title in table.aliases if title != NIL})
+    found = _resolve_titles(titles, index)
     mentions: dict[str, int] = {}
     rows: list[tuple[int, str, int]] = []
+    targets = {mention for mention, title in table.aliases if title in found}
     for (mention, title), count in table.aliases.items():
-        if all(word in index.vocabulary for word in mention.split(" ")):
+        if mention in targets or all(word in index.vocabulary for word in mention.split(" ")):
             rows.append((mentions.setdefault(mention, len(mentions)), title, count))
-    hashes = _hashes(mentions, index)
+    extra: dict[str, int] = {}
+    hashes = _hashes(mentions, index, extra)
     numbers = np.argsort(hashes, kind="stable")
     rank = np.empty(len(numbers), dtype=np.int64)
     rank[numbers] = np.arange(len(numbers))
     totals = np.zeros(len(hashes), dtype=np.int32)
     nils = np.zeros(len(hashes), dtype=np.int32)
-    found = _resolve_titles({title for _, title, _ in rows if title != NIL}, index)
     entries: list[tuple[int, int, int]] = []
     for mention_number, title, count in rows:
         place = int(rank[mention_number])
@@ -99,10 +105,11 @@ def bind(table: AliasTable, index: PassageIndex) -> BoundAliases:
     offsets = np.zeros(len(hashes) + 1, dtype=np.int64)
     np.cumsum(np.bincount(columns[:, 0], minlength=len(hashes)), out=offsets[1:])
     popularity = np.bincount(columns[:, 1], weights=columns[:, 2], minlength=index.passage_count)
-    return BoundAliases(
+    bound = BoundAliases(
         hashes[numbers], offsets, columns[:, 1].astype(np.int32), columns[:, 2].astype(np.int32),
         totals, nils, popularity.astype(np.float32), *_bind_types(table.header_types, index),
     )  # fmt: skip
+    return bound, extra
 
 
 def header_hash(header: str) -> int:
@@ -132,18 +139,20 @@ def _bind_types(header_types: Mapping[tuple[str, str], int], index: PassageIndex
     return keys, np.array([shares[int(key)] for key in keys], dtype=np.float32)
 
 
-def _hashes(names: Iterable[str], index: PassageIndex) -> Array:
+def _hashes(names: Iterable[str], index: PassageIndex, extra: dict[str, int]) -> Array:
     ids: list[int] = []
     offsets = [0]
     for name in names:
-        ids.extend(index.vocabulary[word] for word in name.split(" "))
+        for word in name.split(" "):
+            number = index.vocabulary.get(word)
+            ids.append(extra.setdefault(word, -2 - len(extra)) if number is None else number)
         offsets.append(len(ids))
     return hash_all(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64))
 
 
 def _resolve_titles(titles: Iterable[str], index: PassageIndex) -> dict[str, list[int]]:
-    known = [title for title in sorted(titles) if all(word in index.vocabulary for word in title.split(" "))]
-    hashes = _hashes(known, index)
+    known = [title for title in titles if all(word in index.vocabulary for word in title.split(" "))]
+    hashes = _hashes(known, index, {})
     places = np.searchsorted(index.key_hashes, hashes)
     resolved: dict[str, list[int]] = {}
     for title, value, place in zip(known, hashes, places, strict=True):

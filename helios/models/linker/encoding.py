@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from helios.models.linker.candidates import Cells
+from helios.models.linker.arrays import Cells
 from helios.models.linker.recognition import RecognisedCell, Recogniser
 from helios.models.linker.text import tokens
 from helios.types import Table

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from numba import njit
 
 from helios.models.linker.aliases import LAST_WORD, BoundAliases, header_hash
-from helios.models.linker.candidates import POOL_FEATURES, WIDTH, Cells, IndexArrays, Pool, Workspace
+from helios.models.linker.arrays import Cells, IndexArrays, Pool, Workspace
 from helios.models.linker.encoding import EncodedTable
+from helios.models.linker.matching import POOL_FEATURES, WIDTH
 from helios.models.linker.text import normalise
 from helios.types import Table
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from helios.errors import ModelError
 from helios.models.linker.aliases import AliasTable, BoundAliases, bind
-from helios.models.linker.candidates import index_arrays, pool_candidates, workspace
+from helios.models.linker.arrays import index_arrays, workspace
+from helios.models.linker.candidates import pool_candidates
 from helios.models.linker.encoding import EncodedTable, TableEncoder
 from helios.models.linker.features import Pairs, collective, describe_pairs
 from helios.models.linker.passages import FORMAT, PassageIndex
@@ -103,8 +104,9 @@ class Linker:
                 shutil.rmtree(workdir)
             pairs = ((passage.title, passage.text) for passage in store.passages)
             index = PassageIndex.build(pairs, workdir / "passages")
-            _save_bound(bind(self.aliases, index), workdir / "aliases.npz")
-            (workdir / _COMPLETE).write_text(json.dumps({"stamp": stamp}), encoding="utf-8")
+            bound, words = bind(self.aliases, index)
+            _save_bound(bound, workdir / "aliases.npz")
+            (workdir / _COMPLETE).write_text(json.dumps({"stamp": stamp, "words": words}), encoding="utf-8")
             log.info("candidate index of %d passages in %s", index.passage_count, workdir)
         return self.open(workdir)
 
@@ -113,7 +115,8 @@ class Linker:
         if not (workdir / _COMPLETE).is_file():
             raise ModelError(f"{workdir}: not a prepared linker folder; call Linker.prepare first")
         index = PassageIndex.open(workdir / "passages")
-        return TableLinker(self, index, _load_bound(workdir / "aliases.npz"))
+        words = json.loads((workdir / _COMPLETE).read_text(encoding="utf-8"))["words"]
+        return TableLinker(self, index, _load_bound(workdir / "aliases.npz"), words)
 
     def _stamp(self, passages: PassageRecords) -> str:
         digest = hashlib.sha256(f"{FORMAT}\0{len(passages)}\0".encode())
@@ -127,13 +130,15 @@ class Linker:
 class TableLinker:
     """Links tables against one prepared corpus. Not thread-safe: every worker opens its own."""
 
-    def __init__(self, linker: Linker, index: PassageIndex, aliases: BoundAliases) -> None:
+    def __init__(
+        self, linker: Linker, index: PassageIndex, aliases: BoundAliases, words: Mapping[str, int]
+    ) -> None:
         self.linker = linker
         self.index = index
         self._aliases = aliases
         self._arrays = index_arrays(index)
         self._workspace = workspace(index)
-        self._encoder = TableEncoder(index.vocabulary, Recogniser(linker.spacy_model))
+        self._encoder = TableEncoder({**index.vocabulary, **words}, Recogniser(linker.spacy_model))
 
     def link(self, table: Table, *, threshold: float | None = None) -> TableLinks:
         """Links whose score reaches the threshold (None: the weights' default); the others are NIL."""
@@ -188,7 +193,7 @@ def _links(encoded: EncodedTable, pairs: Pairs, scores: Array) -> TableLinks:
 
 def _is_complete(workdir: Path, stamp: str) -> bool:
     marker = workdir / _COMPLETE
-    return marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == {"stamp": stamp}
+    return marker.is_file() and json.loads(marker.read_text(encoding="utf-8"))["stamp"] == stamp
 
 
 def _save_bound(aliases: BoundAliases, path: Path) -> None:
