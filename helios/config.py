@@ -51,8 +51,8 @@ class EncoderSettings(Section):
 class TokenSettings(Section):
     """How token vectors are stored."""
 
-    bits: Literal[1, 2] = 2
-    """Bits per dimension of a residual."""
+    bits: Literal[1, 2] = 1
+    """Bits per dimension of a residual; 2 nearly doubles the size of the index."""
     centroids: int | None = Field(default=None, ge=1)
     """Number of centroids; None takes it from the number of tokens."""
 
@@ -61,10 +61,12 @@ class SearchSettings(Section):
     """Edge retrieval."""
 
     k: int = Field(default=50, ge=1)
-    candidates: int = Field(default=1000, ge=1)
-    """Nodes of each kind that get an exact score."""
-    lexical_weight: float = Field(default=0.5, ge=0.0, le=1.0)
-    """Share of the lexical ranking in candidate generation."""
+    candidates: int = Field(default=2000, ge=1)
+    """Edges whose bounds are checked by exact scoring."""
+    lexical_weight: float = Field(default=0.05, ge=0.0)
+    """BM25's factor in the fused score: MaxSim + lexical_weight · BM25."""
+    bm25_k1: float = Field(default=0.9, ge=0.0)
+    bm25_b: float = Field(default=0.4, ge=0.0, le=1.0)
 
 
 class PipelineSettings(Section):
@@ -106,6 +108,20 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Conf
         key, value = parse_override(override)
         _store(values, key, value)
         sources[key] = f"override {override!r}"
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, sources)) from None
+
+
+def override(config: Config, overrides: Sequence[str]) -> Config:
+    """A config with some settings changed; raises ConfigError naming the key."""
+    values = config.resolved()
+    sources = {}
+    for text in overrides:
+        key, value = parse_override(text)
+        _store(values, key, value)
+        sources[key] = f"override {text!r}"
     try:
         return Config.model_validate(values)
     except ValidationError as error:

@@ -14,6 +14,7 @@ from helios.errors import EvaluationError
 from helios.evaluation.baselines import K1, B, Bm25Baseline, DenseBaseline
 from helios.evaluation.edges import ranked_edges
 from helios.evaluation.evaluate import EvaluationReport, Search, evaluate
+from helios.evaluation.late_interaction import LateInteraction
 from helios.evaluation.questions import Question, read_questions
 from helios.evaluation.report import render, to_json
 from helios.evaluation.runs import write_qrels, write_run
@@ -53,14 +54,18 @@ def eval_command(
         bool, typer.Option("--baselines-only", help="Measure the baselines without HELIOS.")
     ] = False,
     unit: Annotated[
-        RetrievalUnit, typer.Option("--unit", help="What HELIOS scores as one thing.")
-    ] = RetrievalUnit.EDGE,
+        RetrievalUnit | None,
+        typer.Option("--unit", help="Late interaction alone over this unit, instead of the whole search."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", "--depth", min=1, help="Edges looked at per question.")] = 50,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Only this many questions, from the first.")
     ] = None,
     k1: Annotated[float, typer.Option("--bm25-k1", min=0.0, help="BM25's term saturation.")] = K1,
     b: Annotated[float, typer.Option("--bm25-b", min=0.0, max=1.0, help="BM25's length normalisation.")] = B,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     per_question: Annotated[
@@ -71,12 +76,12 @@ def eval_command(
     if baselines_only and not baseline:
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     asked = read_questions(questions)[:limit]
-    engine = _open(index)
+    engine = _open(index, overrides or [])
     names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
     config = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
     reports = []
     for name in names:
-        settings = config | ({"unit": unit.value} if name == "helios" else {})
+        settings = config | ({"unit": unit.value} if name == "helios" and unit else {})
         if name.startswith("bm25"):
             settings |= {"k1": k1, "b": b}
         search = _engine_search(engine, unit, k) if name == "helios" else _baseline(engine, name, k, k1, b)
@@ -90,18 +95,19 @@ def eval_command(
             Console().print(render(report))
 
 
-def _open(index: Path) -> "Engine":
+def _open(index: Path, overrides: Sequence[str]) -> "Engine":
     """The engine, imported late: wrong usage and unreadable questions are told without loading models."""
     from helios.engine import Engine
 
-    return Engine.open(index)
+    return Engine.open(index, overrides=overrides)
 
 
-def _engine_search(engine: "Engine", unit: RetrievalUnit, k: int) -> Search:
+def _engine_search(engine: "Engine", unit: RetrievalUnit | None, k: int) -> Search:
     """HELIOS itself; units other than the edge are for comparison (Table 6)."""
-    if unit is RetrievalUnit.EDGE:
+    if unit is None:
         return lambda question: ranked_edges(engine.search(question, k=k))
-    return lambda question: ranked_edges(engine.search(question, k=k, unit=unit))
+    units = LateInteraction(engine.part, engine.encoder, unit=unit, threads=engine.threads)
+    return lambda question: units.search(question, k=k)
 
 
 def _baseline(engine: "Engine", name: str, k: int, k1: float, b: float) -> Search:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-
 from helios.corpus import CorpusStore
 from helios.index.manifest import ModelEntry
 from helios.index.quantiser import Quantiser

@@ -28,10 +28,10 @@ class LexicalStage:
         store = CorpusStore.open(context.inputs["ingest"])
         nodes = node_count(store)
         context.meter.start(nodes, "nodes")
-        write_postings(
+        terms = write_postings(
             node_texts(store, 0, nodes),
             context.out,
             segment_count=store.segment_count,
             progress=context.meter.advance,
         )
-        return StageResult(counts={"terms_nodes": nodes})
+        return StageResult(counts={"terms": terms})

@@ -1,0 +1,148 @@
+"""The front door: open an index, ask a question, get ranked edges with their provenance.
+
+    engine = Engine.open("index")
+    evidence = engine.search("Which team did the 1998 champion drive for?", k=10)
+
+`Engine.search` is Algorithm 1 of the HELIOS paper from top to bottom; a stage is one line that calls one module.
+"""
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.config import Config, override
+from helios.corpus import CorpusStore
+from helios.errors import IndexFormatError
+from helios.graph import DataGraph, Subgraph
+from helios.index.snapshot import Snapshot
+from helios.models.encoder import MiniLMEncoder, TokenEncoder
+from helios.retrieval.edges import EdgeIndex, FactoredEdges
+from helios.retrieval.explain import explain_edge
+from helios.retrieval.part import SearchPart
+from helios.types import Evidence, EvidenceEdge, ScoredEdge
+
+
+class Engine:
+    """A snapshot of an index and the models that search it; safe to share between threads."""
+
+    def __init__(self, snapshot: Snapshot, config: Config, *, threads: int | None = None) -> None:
+        self.snapshot = snapshot
+        self.config = config
+        self.threads = threads or os.cpu_count() or 1
+        search = config.search
+        self.parts = [
+            SearchPart(view, threads=self.threads, k1=search.bm25_k1, b=search.bm25_b)
+            for view in snapshot.parts
+        ]
+
+    @classmethod
+    def open(cls, path: Path | str, *, overrides: Sequence[str] = (), threads: int | None = None) -> "Engine":
+        """Open an index folder; reads its manifest alone, models and data are loaded by the first search.
+
+        Settings are those that the index was built with, changed by `overrides` such as "search.k=20".
+
+        Raises IndexFormatError for a foreign, damaged or newer index.
+        """
+        snapshot = Snapshot.open(Path(path))
+        return cls(
+            snapshot, override(Config.model_validate(snapshot.manifest.config), overrides), threads=threads
+        )
+
+    def search(self, question: str, *, k: int | None = None, explain: bool = False) -> Evidence:
+        """Rank edges for a question (HELIOS, Algorithm 1); `explain` adds the words behind every score."""
+        started = perf_counter()
+        subgraph = self.retrieve_edges(question, k=k or self.config.search.k)
+        retrieved = perf_counter()
+        edges = self._evidence(question, subgraph.top(k or self.config.search.k).edges, explain=explain)
+        timings = {"retrieve": (retrieved - started) * 1e3, "evidence": (perf_counter() - retrieved) * 1e3}
+        return Evidence(question, edges, timings)
+
+    def retrieve_edges(self, question: str, *, k: int) -> Subgraph:
+        """Edge-based bipartite subgraph retrieval (4.1)."""
+        (edges,) = self.edge_index.retrieve(question, k=k)
+        return Subgraph.from_edges(edges)
+
+    @cached_property
+    def encoder(self) -> TokenEncoder:
+        """The token encoder that the index was built with; IndexFormatError if this one differs."""
+        settings = self.config.encoder
+        encoder = MiniLMEncoder.load(settings.model, runtime=settings.runtime, max_tokens=settings.max_tokens)
+        for part in self.parts:
+            built_with = part.tokens.encoder
+            if built_with["fingerprint"] != encoder.fingerprint:
+                raise IndexFormatError(
+                    f"{part.view.directory}: its vectors come from {built_with['name']} "
+                    f"({built_with['fingerprint'][:12]}), the configured encoder is another "
+                    f"({encoder.fingerprint[:12]}): set encoder.model to the one it was built with, or rebuild"
+                )
+        return encoder
+
+    @cached_property
+    def edge_index(self) -> EdgeIndex:
+        """What ranks edges."""
+        return FactoredEdges(self.parts, self.encoder, self.config.search)
+
+    @property
+    def part(self) -> SearchPart:
+        """The index's part; there is one until documents can be added."""
+        if len(self.parts) != 1:
+            raise IndexFormatError(
+                f"{self.snapshot.directory}: has {len(self.parts)} parts, this version reads one"
+            )
+        return self.parts[0]
+
+    @property
+    def corpus(self) -> CorpusStore:
+        """Tables and passages, by number and by id."""
+        return self.part.corpus
+
+    @property
+    def graph(self) -> DataGraph:
+        """The bipartite graph of segments and passages."""
+        return self.part.graph
+
+    def pooled_nodes(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """One unit vector a node, the mean of its token vectors: segments (S, D) and passages (P, D)."""
+        return self.part.pooled_nodes()
+
+    def pooled_question(self, question: str) -> NDArray[np.float32]:
+        """The unit mean of a question's token vectors: (D)."""
+        mean: NDArray[np.float32] = self.encoder.encode_question(question).vectors.mean(axis=0)
+        return mean / np.float32(np.linalg.norm(mean))
+
+    def close(self) -> None:
+        """Let go of the snapshot."""
+        self.snapshot.close()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _evidence(
+        self, question: str, edges: Sequence[ScoredEdge], *, explain: bool
+    ) -> tuple[EvidenceEdge, ...]:
+        """Give ranked edges their texts, links and, if asked, matches."""
+        tokens = self.encoder.encode_question(question) if explain else None
+        part = self.part
+        return tuple(
+            EvidenceEdge(
+                rank=rank,
+                score=scored.score,
+                origin=scored.origin,
+                segment=None if scored.edge.segment is None else part.corpus.segment(scored.edge.segment),
+                passage=None if scored.edge.passage is None else part.corpus.passages[scored.edge.passage],
+                links=part.links(scored.edge),
+                matches=explain_edge(part, self.encoder, question, tokens, scored.edge) if tokens else (),
+            )
+            for rank, scored in enumerate(edges, start=1)
+        )

@@ -1,0 +1,188 @@
+"""Factored late-interaction search over one part: every edge bounded, the best ones scored exactly.
+
+MaxSim of an edge is, a query token at a time, the larger of its two nodes' maxima (design: factored late
+interaction), so nodes are looked at once and edges cost one comparison a token:
+
+1. node bounds: for all nodes, MaxSim against centroids alone, eight bits a token;
+2. edge bounds: the sum of the larger side, fused with BM25 of the edge, over *all* edges;
+3. exact: the best edges' nodes are scored from their stored residuals.
+
+Shape legend: N nodes, E units (edges, then lone nodes), C candidates, Q query tokens (padded lanes), T terms.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.index.lexical import Postings, edge_bm25
+from helios.index.maxsim import edge_bounds, edge_scores, node_bounds, node_maxima, padded
+from helios.index.tokens import TokenStore
+from helios.models.encoder import TokenVectors
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What is ranked: pairs of node numbers; `node_count` on a side stands for 'no such node'."""
+
+    left: IntArray
+    right: IntArray
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Exactly scored units of one question: unit numbers with their two scores, in no order."""
+
+    units: NDArray[np.int64]
+    maxsim: FloatArray
+    lexical: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question as the kernels read it: rotated token vectors (Q, D), weights (Q), and its text for BM25."""
+
+    text: str
+    vectors_QD: FloatArray
+    weights_Q: FloatArray
+
+    @classmethod
+    def of(cls, text: str, tokens: TokenVectors, store: TokenStore) -> "Query":
+        """Rotate a question's vectors and weigh them by how rare their tokens are; padding has weight 0."""
+        lanes = padded(len(tokens.vectors))
+        vectors = np.zeros((lanes, tokens.vectors.shape[1]), np.float32)
+        vectors[: len(tokens.vectors)] = tokens.vectors @ store.quantiser.rotation_DD.T
+        weights = np.zeros(lanes, np.float32)
+        weights[: len(tokens.ids)] = store.token_weights(tokens.ids)
+        return cls(text, vectors, weights)
+
+
+class FactoredSearch:
+    """Search over the units of one part; holds no state of a query, so threads may share it."""
+
+    def __init__(
+        self,
+        tokens: TokenStore,
+        postings: Postings,
+        units: Units,
+        *,
+        threads: int = 1,
+        k1: float = 0.9,
+        b: float = 0.4,
+    ) -> None:
+        self.tokens = tokens
+        self.postings = postings
+        self.units = units
+        self.k1 = k1
+        self.b = b
+        self._threads = max(1, threads)
+        self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._all_nodes = np.arange(tokens.node_count, dtype=np.int64)
+
+    def candidates(self, query: Query, *, count: int, lexical_weight: float) -> Candidates:
+        """The units with the best bound, exactly scored; `lexical_weight` is BM25's factor in the fused bound."""
+        if len(self.units) == 0:
+            return Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32))
+        centroid_KQ = self._centroid_scores(query)
+        lexical = self.lexical_scores(query.text)
+        fused = self._bounds(query, centroid_KQ) + lexical_weight * lexical
+        best = _top(fused, count)
+        return Candidates(best, self.exact(query, best, centroid_KQ=centroid_KQ), lexical[best])
+
+    def exact(
+        self, query: Query, units: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None
+    ) -> FloatArray:
+        """Factored MaxSim of the given units from the stored vectors."""
+        if centroid_KQ is None:
+            centroid_KQ = self._centroid_scores(query)
+        left, right = self.units.left[units], self.units.right[units]
+        nodes = np.unique(np.concatenate([left, right])).astype(np.int64)
+        nodes = nodes[nodes < self.tokens.node_count]
+        maxima = self.node_maxima(query, nodes, centroid_KQ=centroid_KQ)
+        scores = np.empty(len(units), np.float32)
+        edge_scores(_places(nodes, left), _places(nodes, right), maxima, query.weights_Q, scores)
+        return scores
+
+    def node_maxima(
+        self, query: Query, nodes: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None
+    ) -> FloatArray:
+        """m_q(X) of the given nodes: (nodes, Q), unweighted."""
+        if centroid_KQ is None:
+            centroid_KQ = self._centroid_scores(query)
+        store = self.tokens
+        residual_GQ = store.quantiser.residual_table(query.vectors_QD)
+        out = np.empty((len(nodes), len(query.weights_Q)), np.float32)
+        self._split(
+            len(nodes), node_maxima, nodes, store.offsets, store.codes, store.residuals, store.scales,
+            store.quantiser.scale_levels, centroid_KQ, residual_GQ, out,
+        )  # fmt: skip
+        return out
+
+    def node_of(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node of each lone-node unit."""
+        return np.minimum(self.units.left[units], self.units.right[units]).astype(np.int64)
+
+    def lexical_scores(self, text: str) -> FloatArray:
+        """BM25 of every unit: (E)."""
+        looked_up = self.postings.query(text)
+        out = np.empty(len(self.units), np.float32)
+        self._split(
+            len(self.units), edge_bm25, self.units.left, self.units.right, self.postings.lengths, looked_up.counts_NQ,
+            looked_up.idf_Q, self.k1, self.b, self.postings.mean_edge_length, out,
+        )  # fmt: skip
+        return out
+
+    def _centroid_scores(self, query: Query) -> FloatArray:
+        scores: FloatArray = self.tokens.quantiser.centroids_KD @ query.vectors_QD.T
+        return np.ascontiguousarray(scores)
+
+    def _bounds(self, query: Query, centroid_KQ: FloatArray) -> FloatArray:
+        """Approximate MaxSim of every unit from centroids alone, on the scale of the exact score."""
+        weighted = np.maximum(centroid_KQ * query.weights_Q, 0.0)
+        step = max(float(weighted.max()), 1e-6) / 255.0
+        table = np.rint(weighted / step).astype(np.uint8)
+        bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
+        store = self.tokens
+        self._split(
+            len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds
+        )
+        sums = np.empty(len(self.units), np.int32)
+        self._split(len(self.units), edge_bounds, self.units.left, self.units.right, bounds, sums)
+        return sums.astype(np.float32) * np.float32(step)
+
+    def _split(self, count: int, kernel: Callable[..., None], *arguments: Any) -> None:
+        """Run a kernel over [0, count), in as many ranges as there are threads."""
+        if self._pool is None:
+            kernel(*arguments, 0, count)
+            return
+        edges = np.linspace(0, count, 4 * self._threads + 1).astype(np.int64)
+        spans = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        for future in [self._pool.submit(kernel, *arguments, start, stop) for start, stop in spans]:
+            future.result()
+
+
+def _top(scores: FloatArray, count: int) -> NDArray[np.int64]:
+    """Numbers of the `count` largest scores, largest first; ties go to the smaller number."""
+    count = min(count, len(scores))
+    threshold = np.partition(scores, len(scores) - count)[len(scores) - count]
+    above = np.flatnonzero(scores > threshold)
+    level = np.flatnonzero(scores == threshold)[: count - len(above)]
+    chosen = np.concatenate([above, level])
+    return chosen[np.lexsort((chosen, -scores[chosen]))]
+
+
+def _places(nodes: NDArray[np.int64], wanted: IntArray) -> NDArray[np.int64]:
+    """Position of each wanted node in sorted `nodes`, -1 where it is not there."""
+    if len(nodes) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    places = np.minimum(np.searchsorted(nodes, wanted), len(nodes) - 1)
+    return np.where(nodes[places] == wanted, places, -1)

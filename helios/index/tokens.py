@@ -1,0 +1,123 @@
+"""The token store of one part: every node's token vectors, quantised, memory-mapped.
+
+Files (N nodes, T tokens, D dimensions): `offsets` int64 (N + 1), `codes` uint16 (T), `scales` uint8 (T),
+`residuals` uint8 (T, D · bits / 8), `frequencies` int32 (nodes
+that hold each token of the vocabulary), the codebook of `helios.index.quantiser`, and `tokens.json`.
+Nodes are numbered segments first, then passages.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.errors import IndexFormatError
+from helios.index.quantiser import FloatArray, QuantisedVectors, Quantiser
+
+
+def write_tokens(chunks: Sequence[Path], quantiser: Quantiser, directory: Path, *, encoder: dict[str, Any]) -> int:
+    """Join chunks, in order, into the arrays of a token store; bounded by one chunk of memory.
+
+    A chunk is an .npz of `counts` (tokens of each of its nodes), `frequencies`, `codes`, `scales` and `residuals`.
+    Returns the number of tokens.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    counts = [_load(chunk, "counts") for chunk in chunks]
+    offsets = np.zeros(sum(map(len, counts)) + 1, np.int64)
+    if counts:
+        np.cumsum(np.concatenate(counts), out=offsets[1:])
+    total = int(offsets[-1])
+    shapes = {
+        "codes": ((total,), np.uint16),
+        "scales": ((total,), np.uint8),
+        "residuals": ((total, quantiser.residual_bytes), np.uint8),
+    }
+    for name, (shape, dtype) in shapes.items():
+        if total == 0:
+            np.save(directory / f"{name}.npy", np.zeros(shape, dtype))
+            continue
+        joined = np.lib.format.open_memmap(directory / f"{name}.npy", "w+", dtype, shape)
+        _fill(joined, (_load(chunk, name) for chunk in chunks))
+        joined.flush()
+    np.save(directory / "offsets.npy", offsets)
+    frequencies = [_load(chunk, "frequencies") for chunk in chunks]
+    np.save(directory / "frequencies.npy", np.sum(frequencies, axis=0, dtype=np.int32))
+    quantiser.save(directory)
+    description = {
+        "nodes": len(offsets) - 1,
+        "tokens": total,
+        "dimension": quantiser.dimension,
+        "bits": quantiser.bits,
+    }
+    (directory / "tokens.json").write_text(json.dumps(description | {"encoder": encoder}, indent=2) + "\n")
+    return total
+
+
+def _load(chunk: Path, name: str) -> NDArray[Any]:
+    with np.load(chunk) as arrays:
+        array: NDArray[Any] = arrays[name]
+    return array
+
+
+def _fill(target: NDArray[Any], pieces: Iterable[NDArray[Any]]) -> None:
+    start = 0
+    for piece in pieces:
+        target[start : start + len(piece)] = piece
+        start += len(piece)
+
+
+MIN_WEIGHT = 0.1
+"""What a token that every node holds still counts."""
+
+
+class TokenStore:
+    """Memory-mapped token vectors of one part; opening reads the codebook's small arrays alone."""
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            description = json.loads((directory / "tokens.json").read_text())
+            self.offsets: NDArray[np.int64] = np.load(directory / "offsets.npy", mmap_mode="r")
+            self.codes: NDArray[np.uint16] = np.load(directory / "codes.npy", mmap_mode=_mode(description))
+            self.scales: NDArray[np.uint8] = np.load(directory / "scales.npy", mmap_mode=_mode(description))
+            self.frequencies: NDArray[np.int32] = np.load(directory / "frequencies.npy", mmap_mode="r")
+            self.residuals: NDArray[np.uint8] = np.load(directory / "residuals.npy", mmap_mode=_mode(description))
+        except (OSError, ValueError) as error:
+            raise IndexFormatError(f"{directory}: no readable token store ({error}); rebuild the index") from error
+        if int(self.offsets[-1]) != len(self.codes):
+            raise IndexFormatError(
+                f"{directory}: offsets end at {int(self.offsets[-1])}, codes hold {len(self.codes)} tokens; "
+                "the files do not belong together: rebuild the index"
+            )
+        self.encoder: dict[str, Any] = description["encoder"]
+        self.quantiser = Quantiser.open(directory, bits=int(description["bits"]))
+
+    @property
+    def node_count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def token_count(self) -> int:
+        return len(self.codes)
+
+    def token_weights(self, ids: NDArray[np.int32]) -> FloatArray:
+        """Weights of question tokens: inverse document frequency over nodes, with mean 1; rare tokens decide."""
+        rarity = np.log((self.node_count + 1) / (self.frequencies[ids] + 1.0)) + MIN_WEIGHT
+        return np.asarray(rarity / rarity.mean(), np.float32)
+
+    def vectors(self, node: int) -> FloatArray:
+        """The stored approximation of a node's token vectors: (tokens, D)."""
+        return self.decode(int(self.offsets[node]), int(self.offsets[node + 1]))
+
+    def decode(self, start: int, stop: int) -> FloatArray:
+        """The stored approximation of tokens [start, stop): (stop - start, D)."""
+        span = slice(start, stop)
+        stored = QuantisedVectors(self.codes[span], self.scales[span], self.residuals[span])
+        return self.quantiser.decode(stored)
+
+
+def _mode(description: dict[str, Any]) -> Any:
+    """An empty file cannot be mapped."""
+    return "r" if description["tokens"] else None

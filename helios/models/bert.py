@@ -1,0 +1,134 @@
+"""A BERT encoder in plain torch: the shape of all-MiniLM-L6-v2, of BERT and of ColBERT's base.
+
+It reads the usual `config.json` and `model.safetensors`. It exists so that a question is encoded a second
+after the program starts: importing the general library for it takes several times longer than the search.
+Absolute positions, post-layer-norm, exact GELU, one token type; anything else is refused by `load_bert`.
+
+Shape legend: B batch, L tokens, D hidden size, H heads.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from helios.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class BertConfig:
+    """The sizes of a BERT encoder, under the names of its `config.json`."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int
+    layer_norm_eps: float
+
+
+class Embeddings(nn.Module):
+    """Word, position and type embeddings."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+
+    def forward(self, ids_BL: Tensor) -> Tensor:
+        positions = self.position_embeddings.weight[: ids_BL.shape[1]]
+        summed = self.word_embeddings(ids_BL) + positions + self.token_type_embeddings.weight[0]
+        normalised: Tensor = self.LayerNorm(summed)
+        return normalised
+
+
+class Layer(nn.Module):
+    """One post-norm transformer layer."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        size = config.hidden_size
+        self.heads = config.num_attention_heads
+        self.query = nn.Linear(size, size)
+        self.key = nn.Linear(size, size)
+        self.value = nn.Linear(size, size)
+        self.output = nn.Linear(size, size)
+        self.output_norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
+        self.up = nn.Linear(size, config.intermediate_size)
+        self.down = nn.Linear(config.intermediate_size, size)
+        self.down_norm = nn.LayerNorm(size, eps=config.layer_norm_eps)
+
+    def forward(self, x_BLD: Tensor, bias_B11L: Tensor) -> Tensor:
+        q, k, v = (self._split(project(x_BLD)) for project in (self.query, self.key, self.value))
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias_B11L)
+        x_BLD = self.output_norm(x_BLD + self.output(mixed.transpose(1, 2).flatten(2)))
+        normalised: Tensor = self.down_norm(x_BLD + self.down(F.gelu(self.up(x_BLD))))
+        return normalised
+
+    def _split(self, x_BLD: Tensor) -> Tensor:
+        batch, length, size = x_BLD.shape
+        return x_BLD.view(batch, length, self.heads, size // self.heads).transpose(1, 2)
+
+
+class Bert(nn.Module):
+    """Token vectors of the last layer."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = Embeddings(config)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+
+    def forward(self, ids_BL: Tensor, mask_BL: Tensor) -> Tensor:
+        """Token vectors (B, L, D); `mask` is 1 for tokens and 0 for padding."""
+        x_BLD: Tensor = self.embeddings(ids_BL)
+        bias = (1.0 - mask_BL[:, None, None, :].to(x_BLD.dtype)) * -1e4
+        for layer in self.layers:
+            x_BLD = layer(x_BLD, bias)
+        return x_BLD
+
+
+LAYER_NAMES = {
+    "attention.self.query": "query",
+    "attention.self.key": "key",
+    "attention.self.value": "value",
+    "attention.output.dense": "output",
+    "attention.output.LayerNorm": "output_norm",
+    "intermediate.dense": "up",
+    "output.dense": "down",
+    "output.LayerNorm": "down_norm",
+}
+"""Names in published BERT checkpoints → names here."""
+
+
+def load_bert(folder: Path) -> Bert:
+    """Build the encoder from a folder with `config.json` and `model.safetensors`; ModelError if it is no BERT."""
+    from safetensors.torch import load_file
+
+    try:
+        raw = json.loads((folder / "config.json").read_text())
+        tensors = load_file(folder / "model.safetensors")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder}: no readable model (config.json, model.safetensors): {error}") from error
+    if raw.get("model_type") != "bert" or raw.get("hidden_act") != "gelu":
+        raise ModelError(f"{folder}: expected a BERT with GELU, found {raw.get('model_type')} {raw.get('hidden_act')}")
+    bert = Bert(BertConfig(**{name: raw[name] for name in BertConfig.__dataclass_fields__}))
+    missing, _ = bert.load_state_dict({_local_name(n): t for n, t in tensors.items()}, strict=False)
+    if missing:
+        raise ModelError(f"{folder}/model.safetensors lacks {missing[0]} and {len(missing) - 1} more tensors")
+    return bert.eval()
+
+
+def _local_name(name: str) -> str:
+    name = name.removeprefix("bert.")
+    if not name.startswith("encoder.layer."):
+        return name
+    number, _, rest = name.removeprefix("encoder.layer.").partition(".")
+    module, _, parameter = rest.rpartition(".")
+    return f"layers.{number}.{LAYER_NAMES.get(module, module)}.{parameter}"

@@ -1,0 +1,233 @@
+"""The token encoder f_e: texts in, one unit vector a token out (HELIOS 4.1).
+
+Documents go through the fastest route that the machine has (OpenVINO in bf16, torch in bf16, torch in fp32);
+questions always through torch in fp32, where 20 tokens cost milliseconds. Tokens are batched by length.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.errors import ModelError
+from helios.models.base import NAME, BaseModel, find_base_model
+from helios.models.runtime import supports_bf16
+
+log = logging.getLogger(__name__)
+
+FloatArray = NDArray[np.float32]
+Runtime = Literal["auto", "openvino", "torch"]
+Forward = Callable[[NDArray[np.int64], NDArray[np.int64]], FloatArray]
+MAX_QUESTION_TOKENS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """Unit vectors (n, D) of a text's tokens, and the characters [start, end) that each stands for (n, 2)."""
+
+    vectors: FloatArray
+    ids: NDArray[np.int32]
+    """Numbers of the tokens in the encoder's vocabulary."""
+    spans: NDArray[np.int32]
+
+
+class TokenEncoder(Protocol):
+    """What indexing and search need of an encoder."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def vocabulary_size(self) -> int:
+        """One more than the largest token number."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything that changes the vectors: an index refuses an encoder with another one."""
+
+    def encode_documents(self, texts: Sequence[str]) -> Iterator[TokenVectors]:
+        """Vectors of the kept tokens of every text, in order."""
+
+    def encode_question(self, question: str) -> TokenVectors:
+        """Vectors of the question's tokens."""
+
+    def token_spans(self, text: str) -> NDArray[np.int32]:
+        """The spans that `encode_documents` would give, without running the model."""
+
+
+class MiniLMEncoder:
+    """Token vectors of a BERT-shaped encoder's last layer; punctuation and special tokens are not kept.
+
+    The position and the number of kept tokens of a text depend on the text alone, so that an explanation can
+    be made later from the text.
+    """
+
+    def __init__(
+        self, base: BaseModel, *, runtime: Runtime = "auto", max_tokens: int = 256, batch_tokens: int = 8192,
+        threads: int | None = None,
+    ) -> None:  # fmt: skip
+        from tokenizers import Tokenizer
+
+        self.base = base
+        self.max_tokens = max_tokens
+        self.batch_tokens = batch_tokens
+        self.threads = threads
+        self.runtime = runtime
+        self._tokenizer = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens)
+        self._keep = _kept_tokens(self._tokenizer)
+        self._documents: Forward | None = None
+        self._module: Any = None
+
+    @classmethod
+    def load(
+        cls, model: str | None = None, *, runtime: Runtime = "auto", max_tokens: int = 256, batch_tokens: int = 8192,
+        threads: int | None = None,
+    ) -> "MiniLMEncoder":  # fmt: skip
+        """Find the base model and make an encoder of it; the weights are read on first use."""
+        base = find_base_model(model)
+        return cls(base, runtime=runtime, max_tokens=max_tokens, batch_tokens=batch_tokens, threads=threads)
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def dimension(self) -> int:
+        return int(self._bert().config.hidden_size)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return len(self._keep)
+
+    @property
+    def fingerprint(self) -> str:
+        settings = f"{self.base.sha256} last-layer unit no-punctuation max={self.max_tokens}"
+        return sha256(settings.encode()).hexdigest()
+
+    def encode_documents(self, texts: Sequence[str]) -> Iterator[TokenVectors]:
+        encodings = self._tokenizer.encode_batch(list(texts))
+        lengths = np.array([len(encoding.ids) for encoding in encodings])
+        results: list[TokenVectors | None] = [None] * len(encodings)
+        order = np.argsort(-lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            longest = int(lengths[order[start]])
+            batch = order[start : start + max(1, self.batch_tokens // longest)]
+            start += len(batch)
+            ids, mask = _pad([encodings[i].ids for i in batch], longest)
+            vectors = self._forward_documents()(ids, mask)
+            for row, i in enumerate(batch):
+                kept = self._kept(encodings[i])
+                results[i] = self._tokens(vectors[row], encodings[i], kept)
+        for result in results:
+            if result is not None:
+                yield result
+
+    def encode_question(self, question: str) -> TokenVectors:
+        encoding = self._tokenizer.encode(question)
+        kept = self._kept(encoding)[:MAX_QUESTION_TOKENS]
+        ids, mask = _pad([encoding.ids], len(encoding.ids))
+        vectors = _torch_forward(self._bert(), bf16=False)(ids, mask)[0]
+        return self._tokens(vectors, encoding, kept)
+
+    def token_spans(self, text: str) -> NDArray[np.int32]:
+        encoding = self._tokenizer.encode(text)
+        return self._spans(encoding, self._kept(encoding))
+
+    def count_tokens(self, texts: Sequence[str]) -> int:
+        """Tokens that the texts would be stored as."""
+        return sum(len(self._kept(encoding)) for encoding in self._tokenizer.encode_batch(list(texts)))
+
+    def _kept(self, encoding: Any) -> NDArray[np.int64]:
+        kept = np.flatnonzero(self._keep[np.array(encoding.ids, np.int64)])
+        return kept if len(kept) else np.zeros(1, np.int64)
+
+    def _tokens(self, vectors_LD: FloatArray, encoding: Any, kept: NDArray[np.int64]) -> TokenVectors:
+        return TokenVectors(vectors_LD[kept], np.array(encoding.ids, np.int32)[kept], self._spans(encoding, kept))
+
+    def _spans(self, encoding: Any, kept: NDArray[np.int64]) -> NDArray[np.int32]:
+        return np.array(encoding.offsets, np.int32).reshape(-1, 2)[kept]
+
+    def _bert(self) -> Any:
+        if self._module is None:
+            import torch
+
+            from helios.models.bert import load_bert
+
+            if self.threads is not None:
+                torch.set_num_threads(self.threads)
+            self._module = load_bert(self.base.folder)
+        return self._module
+
+    def _forward_documents(self) -> Forward:
+        if self._documents is None:
+            self._documents = _document_route(self._bert(), self.runtime, self.threads)
+        return self._documents
+
+
+def _document_route(module: Any, runtime: Runtime, threads: int | None) -> Forward:
+    from importlib.util import find_spec
+
+    if runtime == "openvino" or (runtime == "auto" and find_spec("openvino") is not None):
+        if find_spec("openvino") is None:
+            raise ModelError("encoder.runtime=openvino, but openvino is not installed: install helios-retrieval[cpu]")
+        return _openvino_forward(module, threads)
+    return _torch_forward(module, bf16=supports_bf16())
+
+
+def _torch_forward(module: Any, *, bf16: bool) -> Forward:
+    import torch
+
+    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            vectors = module(torch.from_numpy(ids), torch.from_numpy(mask)).float()
+            unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).numpy()
+        return unit
+
+    return forward
+
+
+def _openvino_forward(module: Any, threads: int | None) -> Forward:
+    import openvino
+    import torch
+
+    example = (torch.ones(2, 16, dtype=torch.long), torch.ones(2, 16, dtype=torch.long))
+    settings: dict[str, Any] = {
+        "INFERENCE_PRECISION_HINT": "bf16" if supports_bf16() else "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    if threads is not None:
+        settings["INFERENCE_NUM_THREADS"] = threads
+    compiled = openvino.Core().compile_model(openvino.convert_model(module, example_input=example), "CPU", settings)
+
+    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
+        vectors: FloatArray = compiled([ids, mask])[0]
+        vectors = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return vectors
+
+    return forward
+
+
+def _kept_tokens(tokenizer: Any) -> NDArray[np.bool_]:
+    """For every token id, whether it holds a letter or a digit."""
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    keep = np.zeros(max(vocabulary.values()) + 1, bool)
+    for token, number in vocabulary.items():
+        keep[number] = token not in special and any(character.isalnum() for character in token)
+    return keep
+
+
+def _pad(ids: Sequence[Sequence[int]], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    padded = np.zeros((len(ids), length), np.int64)
+    mask = np.zeros((len(ids), length), np.int64)
+    for row, numbers in enumerate(ids):
+        padded[row, : len(numbers)] = numbers
+        mask[row, : len(numbers)] = 1
+    return padded, mask

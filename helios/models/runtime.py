@@ -1,0 +1,12 @@
+"""What this machine computes fast."""
+
+from functools import cache
+
+
+@cache
+def supports_bf16() -> bool:
+    """Whether this processor multiplies bf16 natively; elsewhere bf16 is slower than fp32."""
+    import torch
+
+    flags = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(flags.get("avx512_bf16") or flags.get("amx_bf16") or flags.get("bf16"))

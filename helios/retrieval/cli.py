@@ -1,0 +1,93 @@
+"""`helios search`: ranked evidence for a question, for people and as JSON."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from helios.types import Evidence, EvidenceEdge
+
+
+def search_command(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many edges to show.")] = 10,
+    explain: Annotated[bool, typer.Option("--explain", help="Show which words matched.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")
+    ] = None,
+) -> None:
+    """Rank evidence for a question."""
+    from helios.engine import Engine
+
+    with Engine.open(index, overrides=overrides or []) as engine:
+        evidence = engine.search(question, k=k, explain=explain)
+    if as_json:
+        typer.echo(json.dumps(evidence_json(evidence), indent=2, ensure_ascii=False))
+    else:
+        _print(evidence)
+
+
+def evidence_json(evidence: Evidence) -> dict[str, Any]:
+    """Evidence as plain JSON data; segments carry their id as text beside its two halves."""
+    document = asdict(evidence)
+    for edge, plain in zip(evidence.edges, document["edges"], strict=True):
+        if edge.segment is not None:
+            plain["segment"]["id"] = str(edge.segment.segment_id)
+    return document
+
+
+def _print(evidence: Evidence) -> None:
+    console = Console(highlight=False)
+    if not evidence.edges:
+        console.print("no evidence found: the index is empty")
+    for edge in evidence.edges:
+        console.print(f"[bold]{edge.rank:>2}[/bold]  [dim]{edge.score:.2f}  {edge.origin.value}[/dim]")
+        for line in _lines(edge):
+            console.print(line, soft_wrap=True)
+        for match in edge.matches:
+            console.print(
+                f"        [dim]{escape(match.query_token)} → {escape(match.word)}  {match.similarity:.2f}  "
+                f"{_place(edge, match.where)}[/dim]"
+            )
+    if evidence.timings_ms:
+        total = sum(evidence.timings_ms.values())
+        console.print(f"[dim]{len(evidence.edges)} edges in {total:.0f} ms[/dim]")
+
+
+def _lines(edge: EvidenceEdge) -> list[Text]:
+    lines = []
+    if edge.segment is not None:
+        segment = edge.segment
+        title = f"{segment.title} · {segment.section}" if segment.section else segment.title
+        lines.append(Text.assemble("    ", (title, "cyan"), (f"  row {segment.segment_id.row}", "dim")))
+        cells = zip(segment.header, segment.cells, strict=True)
+        lines.append(Text("    " + " | ".join(f"{name}: {cell}" for name, cell in cells if cell)))
+    if edge.passage is not None:
+        cell = _linked_cell(edge)
+        via = f"  ← {cell}" if cell else ""
+        lines.append(Text.assemble("    ", (edge.passage.title, "green"), (via, "dim")))
+        lines.append(Text("    " + edge.passage.text))
+    return lines
+
+
+def _linked_cell(edge: EvidenceEdge) -> str:
+    """The words of the row that point to the passage."""
+    if edge.segment is None or not edge.links:
+        return ""
+    link = edge.links[0]
+    return f"{edge.segment.header[link.column]}: {edge.segment.cells[link.column][link.start : link.end]}"
+
+
+def _place(edge: EvidenceEdge, where: str) -> str:
+    """`cell:2` as the column's name, other places as they are."""
+    kind, _, number = where.partition(":")
+    if kind in ("cell", "header") and edge.segment is not None:
+        return f"{kind} {edge.segment.header[int(number)]}"
+    return where.replace(":", " ")

@@ -1,0 +1,66 @@
+"""Encode every node once: texts → token vectors → codes and residuals, chunk by chunk.
+
+The codebook is fitted to the token vectors of a sample of nodes; then each chunk of nodes is encoded and
+quantised on its own, so a chunk is a save point and its bytes do not depend on when it was made.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from helios.corpus import CorpusStore
+from helios.index.quantiser import Quantiser, centroid_count
+from helios.models.encoder import TokenEncoder
+from helios.models.text import passage_text, segment_text
+from indexing.stage import Arrays
+
+SAMPLE_TOKENS_PER_CENTROID = 48
+"""Token vectors that the codebook is fitted to, per centroid."""
+MAX_SAMPLE_NODES = 6000
+
+
+def node_texts(store: CorpusStore, start: int, stop: int) -> Iterator[str]:
+    """Texts of nodes [start, stop): segments in their order, then passages in theirs."""
+    segments = store.segment_count
+    for node in range(start, min(stop, segments)):
+        yield segment_text(store.segment(node)).text
+    for node in range(max(start, segments), stop):
+        yield passage_text(store.passages[node - segments]).text
+
+
+def node_count(store: CorpusStore) -> int:
+    """Segments and passages."""
+    return store.segment_count + len(store.passages)
+
+
+def fit_codebook(
+    store: CorpusStore, encoder: TokenEncoder, *, bits: int, centroids: int | None, seed: int = 0
+) -> Quantiser:
+    """Fit centroids and scales to the tokens of evenly random nodes, the same nodes for the same corpus."""
+    nodes = node_count(store)
+    random = np.random.default_rng(seed)
+    chosen = np.sort(random.permutation(nodes)[:MAX_SAMPLE_NODES])
+    texts = [next(node_texts(store, int(node), int(node) + 1)) for node in chosen]
+    vectors = [tokens.vectors for tokens in encoder.encode_documents(texts)]
+    sample = np.concatenate(vectors) if vectors else np.zeros((1, encoder.dimension), np.float32)
+    expected_tokens = int(len(sample) * max(1.0, nodes / max(1, len(chosen))))
+    count = centroids or centroid_count(expected_tokens)
+    wanted = min(len(sample), SAMPLE_TOKENS_PER_CENTROID * count)
+    kept = np.sort(random.permutation(len(sample))[:wanted])
+    return Quantiser.fit(np.ascontiguousarray(sample[kept]), centroids=count, bits=bits, seed=seed)
+
+
+def encode_chunk(
+    store: CorpusStore, encoder: TokenEncoder, quantiser: Quantiser, start: int, stop: int
+) -> Arrays:
+    """Quantised vectors of nodes [start, stop), with their token counts and the nodes that hold each token."""
+    nodes = list(encoder.encode_documents(list(node_texts(store, start, stop))))
+    quantised = quantiser.encode(np.concatenate([tokens.vectors for tokens in nodes]))
+    held = np.concatenate([np.unique(tokens.ids) for tokens in nodes])
+    return {
+        "counts": np.array([len(tokens.ids) for tokens in nodes], np.int64),
+        "frequencies": np.bincount(held, minlength=encoder.vocabulary_size).astype(np.int32),
+        "codes": quantised.codes,
+        "scales": quantised.scales,
+        "residuals": quantised.residuals,
+    }
