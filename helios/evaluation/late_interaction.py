@@ -30,10 +30,7 @@ class LateInteraction:
     def search(self, question: str, *, k: int = 50) -> tuple[RankedEdge, ...]:
         """The k best edges that the ranked units stand for."""
         query = Query.of(question, self.encoder.encode_question(question), self.part.tokens)
-        if self.unit is RetrievalUnit.EDGE:
-            edges = self._edges(query)[:k]
-        else:
-            edges = self._expanded(query, k=k)
+        edges = self._edges(query)[:k] if self.unit is RetrievalUnit.EDGE else self._expanded(query, k=k)
         corpus = self.part.corpus
         return tuple(
             RankedEdge(

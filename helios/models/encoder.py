@@ -5,6 +5,7 @@ questions always through torch in fp32, where 20 tokens cost milliseconds. Token
 """
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -204,12 +205,15 @@ def _openvino_forward(module: Any, threads: int | None) -> Forward:
     }
     if threads is not None:
         settings["INFERENCE_NUM_THREADS"] = threads
-    compiled = openvino.Core().compile_model(openvino.convert_model(module, example_input=example), "CPU", settings)
+    with warnings.catch_warnings():  # torch's tracer, which OpenVINO calls, warns that it is old
+        warnings.simplefilter("ignore", DeprecationWarning)
+        graph = openvino.convert_model(module, example_input=example)
+    compiled = openvino.Core().compile_model(graph, "CPU", settings)
 
     def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
         vectors: FloatArray = compiled([ids, mask])[0]
-        vectors = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-        return vectors
+        unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return unit
 
     return forward
 

@@ -20,7 +20,7 @@ class EncodeStage:
     version: int = 1
     component: str | None = "tokens"
     inputs: tuple[str, ...] = ("ingest",)
-    settings: tuple[str, ...] = ("encoder.model", "encoder.max_tokens", "encoder.batch_tokens", "tokens")
+    settings: tuple[str, ...] = ("encoder", "tokens", "pipeline.encode_chunk")
 
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The encoder's weights."""
