@@ -57,9 +57,7 @@ class Pairs:
 
     def keep(self, mask: Array) -> "Pairs":
         """The pairs where `mask` is true."""
-        return Pairs(
-            self.cells[mask], self.passages[mask], self.first[mask], self.last[mask], self.features[mask]
-        )
+        return Pairs(self.cells[mask], self.passages[mask], self.first[mask], self.last[mask], self.features[mask])
 
 
 def describe_pairs(

@@ -130,9 +130,7 @@ class Linker:
 class TableLinker:
     """Links tables against one prepared corpus. Not thread-safe: every worker opens its own."""
 
-    def __init__(
-        self, linker: Linker, index: PassageIndex, aliases: BoundAliases, words: Mapping[str, int]
-    ) -> None:
+    def __init__(self, linker: Linker, index: PassageIndex, aliases: BoundAliases, words: Mapping[str, int]) -> None:
         self.linker = linker
         self.index = index
         self._aliases = aliases
@@ -171,9 +169,7 @@ class TableLinker:
         first = self.linker.scorer.first(pairs.features)
         kept = first >= self.linker.settings.first_threshold
         pairs, first = pairs.keep(kept), first[kept]
-        return pairs, np.concatenate(
-            (pairs.features, collective(pairs, first, encoded, self._arrays)), axis=1
-        )
+        return pairs, np.concatenate((pairs.features, collective(pairs, first, encoded, self._arrays)), axis=1)
 
 
 def _links(encoded: EncodedTable, pairs: Pairs, scores: Array) -> TableLinks:

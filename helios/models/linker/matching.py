@@ -44,9 +44,7 @@ def describe(
         first[size + number], last[size + number] = span
         _describe_hits(hit, out, len(tokens), cells, cell)
         out[12] = np.log1p(aliases.popularity[passage])
-        out[13], out[14] = _bm25(
-            ix, tokens, cells.mention_first[mention], cells.mention_last[mention], passage
-        )
+        out[13], out[14] = _bm25(ix, tokens, cells.mention_first[mention], cells.mention_last[mention], passage)
         out[15] = ws.context_title[passage]
         out[16] = ws.context_text[passage]
         out[25] = len(tokens)
@@ -140,9 +138,7 @@ def _is_mention(cells: Cells, cell: int, first: int, last: int) -> float:
 
 
 @njit(cache=True)
-def _span(
-    cells: Cells, mention: int, tokens: Array, ix: IndexArrays, passage: int, hit: Array
-) -> tuple[int, int]:
+def _span(cells: Cells, mention: int, tokens: Array, ix: IndexArrays, passage: int, hit: Array) -> tuple[int, int]:
     """Token span: the longest title or alias hit, else the mention cut to the words of the title."""
     if hit[0] > 0 and hit[0] >= hit[10]:
         return int(hit[3]), int(hit[3] + hit[0])

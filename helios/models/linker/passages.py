@@ -5,6 +5,7 @@ Does not know about tables, aliases or scores.
 """
 
 import json
+import math
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from numba import njit
 from helios.errors import IndexFormatError
 from helios.models.linker.text import split_disambiguator, tokens, type_noun
 
-FORMAT = 1
+FORMAT = 2
 MAX_TEXT_TOKENS = 160
+REFERENCE_PASSAGES = 178_775
 FULL, BASE, HEAD, ACRONYM = 1, 2, 4, 8
 """How a key comes from a title: whole; without its disambiguator; before its first comma; its initials."""
 
@@ -109,13 +111,9 @@ class PassageIndex:
             meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
             arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
         except (OSError, ValueError) as error:
-            raise IndexFormatError(
-                f"{folder}: not a linker passage index ({error}); prepare it again"
-            ) from error
+            raise IndexFormatError(f"{folder}: not a linker passage index ({error}); prepare it again") from error
         if meta.get("format") != FORMAT:
-            raise IndexFormatError(
-                f"{folder}: linker passage index format {meta.get('format')}, expected {FORMAT}"
-            )
+            raise IndexFormatError(f"{folder}: linker passage index format {meta.get('format')}, expected {FORMAT}")
         vocabulary = {word: number for number, word in enumerate(meta["vocabulary"])}
         return cls(vocabulary, tuple(vocabulary), tuple(meta["type_names"]), **arrays)
 
@@ -222,9 +220,7 @@ def _view(values: "array[int]") -> Array:
     return np.array(values, dtype=np.dtype(values.typecode))
 
 
-def _invert(
-    offsets: Array, ids: Array, counts: Array | None, vocabulary_size: int
-) -> tuple[Array, Array, Array]:
+def _invert(offsets: Array, ids: Array, counts: Array | None, vocabulary_size: int) -> tuple[Array, Array, Array]:
     """Forward lists → posting lists (offsets per token, passages, counts), passages ascending."""
     passages = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
     order = np.argsort(ids, kind="stable")
@@ -235,8 +231,10 @@ def _invert(
 
 
 def _idf(posting_offsets: Array, passages: int) -> Array:
+    """idf on the scale of the corpus that the weights were trained on, so that they suit any corpus size."""
     frequency = np.diff(posting_offsets).astype(np.float64)
-    return np.log1p((passages - frequency + 0.5).clip(0.5) / (frequency + 0.5)).astype(np.float32)
+    scale = math.log(REFERENCE_PASSAGES + 1) / math.log(max(passages, 1) + 1)
+    return (scale * np.log1p((passages - frequency + 0.5).clip(0.5) / (frequency + 0.5))).astype(np.float32)
 
 
 def _norm(lengths: Array, b: float) -> Array:

@@ -152,9 +152,7 @@ def _recognised(doc: Doc) -> RecognisedCell:
         for span in doc.spans[MENTIONS]
         if first_word[span.start] < first_word[span.end]
     )
-    return RecognisedCell(
-        tuple(words), tuple(starts), tuple(ends), tuple(capitals), tuple(mentions)[: MAX_PARTS + 1]
-    )
+    return RecognisedCell(tuple(words), tuple(starts), tuple(ends), tuple(capitals), tuple(mentions)[: MAX_PARTS + 1])
 
 
 def _capital(word: str) -> int:

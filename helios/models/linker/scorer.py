@@ -52,9 +52,7 @@ class Scorer:
         folder.mkdir(parents=True, exist_ok=True)
         self._first.save_model(folder / "first.txt")
         self._second.save_model(folder / "second.txt")
-        (folder / "scorer.json").write_text(
-            json.dumps(asdict(self.settings), indent=2) + "\n", encoding="utf-8"
-        )
+        (folder / "scorer.json").write_text(json.dumps(asdict(self.settings), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def untrained(cls) -> "Scorer":
