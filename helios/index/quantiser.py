@@ -99,7 +99,8 @@ class Quantiser:
         table = torch.from_numpy(np.array(self.centroids_KD.T, np.float32)).to(kind)
 
         def nearest(rotated_TD: FloatArray) -> NDArray[np.int64]:
-            best: NDArray[np.int64] = (torch.from_numpy(rotated_TD).to(kind) @ table).argmax(dim=1).numpy()
+            products = torch.from_numpy(rotated_TD).to(kind) @ table
+            best: NDArray[np.int64] = products.float().numpy().argmax(axis=1)  # eight times as fast as in bf16
             return best
 
         return nearest
@@ -174,10 +175,13 @@ def random_rotation(dimension: int, seed: int) -> FloatArray:
 
 
 def centroid_count(tokens: int) -> int:
-    """How many centroids a part with so many tokens gets: about 2·√tokens as a power of two, 16 to 16,384."""
+    """How many centroids a part with so many tokens gets: about 2·√tokens as a power of two, 16 to 4,096.
+
+    More would bound scores better, but finding the nearest of them would cost more than the encoder itself.
+    """
     if tokens <= 0:
         return 16
-    return int(np.clip(2 ** int(np.floor(np.log2(2 * np.sqrt(tokens)))), 16, 16384))
+    return int(np.clip(2 ** int(np.floor(np.log2(2 * np.sqrt(tokens)))), 16, 4096))
 
 
 def _pack(residual_TD: FloatArray, scales_T: FloatArray, bits: int) -> ByteArray:
