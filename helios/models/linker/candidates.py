@@ -52,7 +52,8 @@ def pool_candidates(
             first = _grown(first, capacity)
             last = _grown(last, capacity)
             larger = np.empty((capacity, WIDTH), dtype=np.float32)
-            larger[:size] = features[:size]
+            for at in range(size):
+                larger[at] = features[at]
             features = larger
         for number in range(found):
             passages[size + number] = pooled[number]
@@ -68,7 +69,8 @@ def pool_candidates(
 @njit(cache=True)
 def _grown(values: Array, capacity: int) -> Array:
     larger = np.empty(capacity, dtype=values.dtype)
-    larger[: len(values)] = values
+    for at in range(len(values)):
+        larger[at] = values[at]
     return larger
 
 
@@ -196,11 +198,7 @@ def _title_hits(
     start, stop = ix.key_offsets[at], ix.key_offsets[at + 1]
     threshold = -1.0
     if stop - start > KEY_CAP:
-        scores = np.empty(stop - start, dtype=np.float32)
-        for entry in range(start, stop):
-            passage = ix.key_passages[entry]
-            scores[entry - start] = ws.context_text[passage] + 2.0 * ws.context_title[passage]
-        threshold = np.sort(scores)[-KEY_CAP]
+        threshold = _kept_context(ix, ws, start, stop)
     taken = 0
     for entry in range(start, stop):
         passage = ix.key_passages[entry]
@@ -224,6 +222,23 @@ def _title_hits(
         hits[place, 3] = first
         hits[place, 4] = capitals[first]
     return size
+
+
+@njit(cache=True)
+def _kept_context(ix: IndexArrays, ws: Workspace, start: int, stop: int) -> float:
+    """The KEY_CAP-th best context score of a key's passages."""
+    best = np.full(KEY_CAP, -1.0, dtype=np.float32)
+    for entry in range(start, stop):
+        passage = ix.key_passages[entry]
+        score = np.float32(ws.context_text[passage] + 2.0 * ws.context_title[passage])
+        at = KEY_CAP - 1
+        if score <= best[at]:
+            continue
+        while at > 0 and best[at - 1] < score:
+            best[at] = best[at - 1]
+            at -= 1
+        best[at] = score
+    return float(best[KEY_CAP - 1])
 
 
 @njit(cache=True)
