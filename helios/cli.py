@@ -25,6 +25,7 @@ OWN_COMMANDS = {
     "doctor": ("helios.doctor:doctor_command", "Show what is installed and what this machine can do."),
 }
 SIBLING_HELP = {
+    "demo": "Index the sample corpus and answer its questions.",
     "index": "Build and inspect an index.",
     "train": "Train the models that HELIOS ships or that you fine-tune.",
     "serve": "Serve searches over HTTP.",
@@ -133,9 +134,7 @@ def _deferred(target: str) -> type[TyperCommand]:
     """A command class that gives way to the real command when it is about to run."""
 
     class DeferredCommand(TyperCommand):
-        def make_context(
-            self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
-        ) -> Any:
+        def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
             command = load_target(target, self.name or str(info_name))
             return command.make_context(info_name, args, parent=parent, **extra)
 

