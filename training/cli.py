@@ -45,6 +45,8 @@ def train_linker_command(
     from helios.models.linker.linker import Linker
     from training.linker import LinkerRecipe, train_linker
 
+    if out is None and evaluate is None:
+        raise typer.BadParameter("give --out to train, --evaluate to measure, or both", param_hint="--out")
     names = _read_splits(splits, train_split if out else None, evaluate)
     with _folder(workdir) as folder:
         store = _open_store(corpus, folder)
@@ -84,9 +86,7 @@ def _read_splits(path: Path, *wanted: str | None) -> dict[str, list[str]]:
         raise typer.BadParameter(f"{path}: {error}", param_hint="--splits") from error
     missing = [name for name in wanted if name and name not in splits]
     if missing:
-        raise typer.BadParameter(
-            f"{path} has no split {missing[0]!r}, only {sorted(splits)}", param_hint="--splits"
-        )
+        raise typer.BadParameter(f"{path} has no split {missing[0]!r}, only {sorted(splits)}", param_hint="--splits")
     return {str(name): list(ids) for name, ids in splits.items()}
 
 
@@ -156,8 +156,6 @@ def _print_scores(scores: "LinkingScores", *, as_json: bool) -> None:
         least = scores.threshold_at[budget]
         typer.echo(f"at {budget} edges per gold edge: recall {recall:.4f} (threshold {least:.4f})")
     if scores.question_recall_at is not None:
-        typer.echo(
-            f"gold edges of questions {scores.question_edges:,}: {scores.question_recall:.4f} predicted"
-        )
+        typer.echo(f"gold edges of questions {scores.question_edges:,}: {scores.question_recall:.4f} predicted")
         for budget, recall in scores.question_recall_at.items():
             typer.echo(f"at {budget} edges per gold edge: {recall:.4f} of the questions' gold edges")

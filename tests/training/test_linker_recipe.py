@@ -26,9 +26,7 @@ RECIPE = LinkerRecipe(
 
 
 def league() -> tuple[list[Table], list[Passage]]:
-    passages = [
-        Passage(f"pos-{code}", title, f"A role in a team , {title} .") for code, title in POSITIONS.items()
-    ]
+    passages = [Passage(f"pos-{code}", title, f"A role in a team , {title} .") for code, title in POSITIONS.items()]
     passages += [Passage(f"club-{name}", f"{name} F.K.", f"{name} is a football club .") for name in CLUBS]
     people = [f"{first} {last}" for first in FIRST for last in LAST]
     passages += [Passage(f"person-{n}", name, f"{name} is a footballer .") for n, name in enumerate(people)]
@@ -48,9 +46,7 @@ def league() -> tuple[list[Table], list[Passage]]:
             ]
         header = ("No", "Player", "Pos", "Club", "Notes")
         tables.append(
-            Table(
-                f"t{number}", f"Season {number} of the league", header, tuple(rows), hyperlinks=tuple(links)
-            )
+            Table(f"t{number}", f"Season {number} of the league", header, tuple(rows), hyperlinks=tuple(links))
         )
     return tables, passages
 
@@ -74,9 +70,7 @@ def trained(store: CorpusStore, tmp_path_factory: pytest.TempPathFactory) -> tup
     return folder / "weights", linker.prepare(store, folder / "candidates")
 
 
-def test_abbreviations_are_learned_from_hyperlinks(
-    store: CorpusStore, trained: tuple[Path, TableLinker]
-) -> None:
+def test_abbreviations_are_learned_from_hyperlinks(store: CorpusStore, trained: tuple[Path, TableLinker]) -> None:
     _, linker = trained
     scores = evaluate_linker(store, linker, ["t20", "t21", "t22", "t23"])
     assert scores.recall_at["1.0"] > 0.95
@@ -115,9 +109,7 @@ def test_training_without_known_tables_is_refused(store: CorpusStore, tmp_path: 
         train_linker(store, ["absent"], tmp_path / "out", workdir=tmp_path / "work")
 
 
-def test_command_measures_weights(
-    store: CorpusStore, trained: tuple[Path, TableLinker], tmp_path: Path
-) -> None:
+def test_command_measures_weights(store: CorpusStore, trained: tuple[Path, TableLinker], tmp_path: Path) -> None:
     weights, _ = trained
     splits, questions = tmp_path / "splits.json", tmp_path / "questions.jsonl"
     splits.write_text(json.dumps({"train": ["t0"], "dev": ["t22"]}))
@@ -142,6 +134,13 @@ def test_unknown_split_is_wrong_usage(store: CorpusStore, tmp_path: Path) -> Non
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert "no split 'dev'" in result.output
+
+
+def test_a_command_that_would_do_nothing_is_wrong_usage(store: CorpusStore, tmp_path: Path) -> None:
+    arguments = ["linker", str(store.directory), "--splits", str(tmp_path / "splits.json")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "--evaluate" in result.output
 
 
 @pytest.mark.parametrize(
