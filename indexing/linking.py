@@ -88,9 +88,7 @@ class LinkingJob:
 
     def prepare(self) -> None:
         """Build the candidate index of the passages; call once, before workers start."""
-        Linker.load(self.weights, spacy_model=self.spacy_model).prepare(
-            CorpusStore.open(self.store), self.workdir
-        )
+        Linker.load(self.weights, spacy_model=self.spacy_model).prepare(CorpusStore.open(self.store), self.workdir)
 
     def open(self) -> tuple[CorpusStore, TableLinker]:
         """The store and the linker over the prepared folder."""

@@ -189,9 +189,7 @@ def _fit_first(examples: _Examples, tables: list[int], recipe: LinkerRecipe) -> 
     return _fit(features, labels, weights, FIRST_FEATURES, settings, recipe.first_rounds, recipe.seed)
 
 
-def _fit_second(
-    examples: _Examples, tables: list[int], draft: Scorer, recipe: LinkerRecipe
-) -> lightgbm.Booster:
+def _fit_second(examples: _Examples, tables: list[int], draft: Scorer, recipe: LinkerRecipe) -> lightgbm.Booster:
     blocks: list[tuple[Array, Array, Array]] = []
     for linker, members in examples.linkers(draft, tables):
         for number in members:
