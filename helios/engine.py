@@ -8,20 +8,21 @@
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from helios.config import Config, override
 from helios.corpus import CorpusStore
-from helios.errors import IndexFormatError
+from helios.errors import HeliosError, IndexFormatError
 from helios.graph import DataGraph, Subgraph
 from helios.index.snapshot import Snapshot
 from helios.models.encoder import MiniLMEncoder, TokenEncoder
+from helios.once import once
 from helios.retrieval.edges import EdgeIndex, FactoredEdges
 from helios.retrieval.explain import explain_edge
 from helios.retrieval.part import SearchPart
@@ -37,8 +38,7 @@ class Engine:
         self.threads = threads or os.cpu_count() or 1
         search = config.search
         self.parts = [
-            SearchPart(view, threads=self.threads, k1=search.bm25_k1, b=search.bm25_b)
-            for view in snapshot.parts
+            SearchPart(view, threads=self.threads, k1=search.bm25_k1, b=search.bm25_b) for view in snapshot.parts
         ]
 
     @classmethod
@@ -47,19 +47,29 @@ class Engine:
 
         Settings are those that the index was built with, changed by `overrides` such as "search.k=20".
 
-        Raises IndexFormatError for a foreign, damaged or newer index.
+        `threads` search together for one question; all processors by default. The encoder uses torch's own number.
+
+        Raises IndexFormatError for a foreign, damaged or newer index, ConfigError for a wrong override.
         """
         snapshot = Snapshot.open(Path(path))
-        return cls(
-            snapshot, override(Config.model_validate(snapshot.manifest.config), overrides), threads=threads
-        )
+        try:
+            return cls(snapshot, override(_built_with(snapshot), overrides), threads=threads)
+        except HeliosError:
+            snapshot.close()
+            raise
 
     def search(self, question: str, *, k: int | None = None, explain: bool = False) -> Evidence:
-        """Rank edges for a question (HELIOS, Algorithm 1); `explain` adds the words behind every score."""
+        """Rank edges for a question (HELIOS, Algorithm 1); `explain` adds the words behind every score.
+
+        `k` edges at most, `search.k` by default; ValueError if it is less than 1.
+        """
+        k = self.config.search.k if k is None else k
+        if k < 1:
+            raise ValueError(f"k must be 1 or more, got {k}")
         started = perf_counter()
-        subgraph = self.retrieve_edges(question, k=k or self.config.search.k)
+        subgraph = self.retrieve_edges(question, k=k)
         retrieved = perf_counter()
-        edges = self._evidence(question, subgraph.top(k or self.config.search.k).edges, explain=explain)
+        edges = self._evidence(question, subgraph.top(k).edges, explain=explain)
         timings = {"retrieve": (retrieved - started) * 1e3, "evidence": (perf_counter() - retrieved) * 1e3}
         return Evidence(question, edges, timings)
 
@@ -68,7 +78,7 @@ class Engine:
         (edges,) = self.edge_index.retrieve(question, k=k)
         return Subgraph.from_edges(edges)
 
-    @cached_property
+    @once
     def encoder(self) -> TokenEncoder:
         """The token encoder that the index was built with; IndexFormatError if this one differs."""
         settings = self.config.encoder
@@ -83,18 +93,16 @@ class Engine:
                 )
         return encoder
 
-    @cached_property
+    @once
     def edge_index(self) -> EdgeIndex:
         """What ranks edges."""
-        return FactoredEdges(self.parts, self.encoder, self.config.search)
+        return FactoredEdges([self.part], self.encoder, self.config.search)
 
     @property
     def part(self) -> SearchPart:
         """The index's part; there is one until documents can be added."""
         if len(self.parts) != 1:
-            raise IndexFormatError(
-                f"{self.snapshot.directory}: has {len(self.parts)} parts, this version reads one"
-            )
+            raise IndexFormatError(f"{self.snapshot.directory}: has {len(self.parts)} parts, this version reads one")
         return self.parts[0]
 
     @property
@@ -117,7 +125,9 @@ class Engine:
         return mean / np.float32(np.linalg.norm(mean))
 
     def close(self) -> None:
-        """Let go of the snapshot."""
+        """Finish the searches that run, then let go of the snapshot; a later search may raise RuntimeError."""
+        for part in self.parts:
+            part.close()
         self.snapshot.close()
 
     def __enter__(self) -> "Engine":
@@ -128,9 +138,7 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _evidence(
-        self, question: str, edges: Sequence[ScoredEdge], *, explain: bool
-    ) -> tuple[EvidenceEdge, ...]:
+    def _evidence(self, question: str, edges: Sequence[ScoredEdge], *, explain: bool) -> tuple[EvidenceEdge, ...]:
         """Give ranked edges their texts, links and, if asked, matches."""
         tokens = self.encoder.encode_question(question) if explain else None
         part = self.part
@@ -146,3 +154,15 @@ class Engine:
             )
             for rank, scored in enumerate(edges, start=1)
         )
+
+
+def _built_with(snapshot: Snapshot) -> Config:
+    """The settings in the manifest; IndexFormatError for one that this code does not know."""
+    try:
+        return Config.model_validate(snapshot.manifest.config)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise IndexFormatError(
+            f"{snapshot.directory}: built by HELIOS {snapshot.manifest.code_version} with a setting that this code "
+            f"does not know ({where}): {error.errors()[0]['msg']}; use that version, or build the index again"
+        ) from None

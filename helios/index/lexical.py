@@ -32,7 +32,7 @@ WORD = re.compile(r"\w+")
 
 
 def terms_of(text: str) -> list[str]:
-    """Lower-cased words without accents, English plural and possessive endings taken off."""
+    """Lower-cased words without accents, English plural endings taken off; what is after an apostrophe is a word."""
     folded = text.lower()
     if not folded.isascii():
         folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
@@ -235,7 +235,7 @@ def edge_bm25(
             length += lengths[x]
         if y < nodes:
             length += lengths[y]
-        norm = np.float32(k1 * (1.0 - b + b * length / mean_length))
+        norm = max(np.float32(k1 * (1.0 - b + b * length / mean_length)), np.float32(1e-6))  # 0 / 0 is no score
         total = np.float32(0.0)
         for q in range(terms):
             count = np.float32(counts_NQ[x, q]) + np.float32(counts_NQ[y, q])

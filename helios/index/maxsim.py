@@ -81,7 +81,7 @@ def node_maxima(
     for n in range(start, stop):
         node = nodes[n]
         for q in range(lanes):
-            out_NQ[n, q] = -np.inf
+            out_NQ[n, q] = -1e30  # infinities are undefined under fastmath
         for t in range(offsets[node], offsets[node + 1]):
             for q in range(lanes):
                 partial[q] = 0.0

@@ -40,7 +40,7 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Exactly scored units of one question: unit numbers with their two scores, in no order."""
+    """Exactly scored units of one question: unit numbers with their two scores, in the order of their bounds."""
 
     units: NDArray[np.int64]
     maxsim: FloatArray
@@ -88,19 +88,25 @@ class FactoredSearch:
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         self._all_nodes = np.arange(tokens.node_count, dtype=np.int64)
 
+    def close(self) -> None:
+        """End the threads, when what they are doing is done; a later search raises RuntimeError."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
     def candidates(self, query: Query, *, count: int, lexical_weight: float) -> Candidates:
-        """The units with the best bound, exactly scored; `lexical_weight` is BM25's factor in the fused bound."""
+        """The units with the best bound, best first, exactly scored.
+
+        `lexical_weight` is BM25's factor in the fused bound; with 0 it is not computed and given as 0.
+        """
         if len(self.units) == 0:
             return Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32))
         centroid_KQ = self._centroid_scores(query)
-        lexical = self.lexical_scores(query.text)
+        lexical = self.lexical_scores(query.text) if lexical_weight else np.zeros(len(self.units), np.float32)
         fused = self._bounds(query, centroid_KQ) + lexical_weight * lexical
         best = _top(fused, count)
         return Candidates(best, self.exact(query, best, centroid_KQ=centroid_KQ), lexical[best])
 
-    def exact(
-        self, query: Query, units: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None
-    ) -> FloatArray:
+    def exact(self, query: Query, units: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None) -> FloatArray:
         """Factored MaxSim of the given units from the stored vectors."""
         if centroid_KQ is None:
             centroid_KQ = self._centroid_scores(query)
@@ -152,9 +158,7 @@ class FactoredSearch:
         table = np.rint(weighted / step).astype(np.uint8)
         bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
         store = self.tokens
-        self._split(
-            len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds
-        )
+        self._split(len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds)
         sums = np.empty(len(self.units), np.int32)
         self._split(len(self.units), edge_bounds, self.units.left, self.units.right, bounds, sums)
         return sums.astype(np.float32) * np.float32(step)

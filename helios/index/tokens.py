@@ -84,15 +84,16 @@ class TokenStore:
             self.scales: NDArray[np.uint8] = np.load(directory / "scales.npy", mmap_mode=_mode(description))
             self.frequencies: NDArray[np.int32] = np.load(directory / "frequencies.npy", mmap_mode="r")
             self.residuals: NDArray[np.uint8] = np.load(directory / "residuals.npy", mmap_mode=_mode(description))
-        except (OSError, ValueError) as error:
+            self.encoder: dict[str, Any] = description["encoder"]
+            bits = int(description["bits"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise IndexFormatError(f"{directory}: no readable token store ({error}); rebuild the index") from error
         if int(self.offsets[-1]) != len(self.codes):
             raise IndexFormatError(
                 f"{directory}: offsets end at {int(self.offsets[-1])}, codes hold {len(self.codes)} tokens; "
                 "the files do not belong together: rebuild the index"
             )
-        self.encoder: dict[str, Any] = description["encoder"]
-        self.quantiser = Quantiser.open(directory, bits=int(description["bits"]))
+        self.quantiser = Quantiser.open(directory, bits=bits)
 
     @property
     def node_count(self) -> int:
@@ -104,6 +105,8 @@ class TokenStore:
 
     def token_weights(self, ids: NDArray[np.int32]) -> FloatArray:
         """Weights of question tokens: inverse document frequency over nodes, with mean 1; rare tokens decide."""
+        if self.node_count == 0:
+            return np.ones(len(ids), np.float32)
         rarity = np.log((self.node_count + 1) / (self.frequencies[ids] + 1.0)) + MIN_WEIGHT
         return np.asarray(rarity / rarity.mean(), np.float32)
 

@@ -109,17 +109,26 @@ LAYER_NAMES = {
 
 def load_bert(folder: Path) -> Bert:
     """Build the encoder from a folder with `config.json` and `model.safetensors`; ModelError if it is no BERT."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         raw = json.loads((folder / "config.json").read_text())
         tensors = load_file(folder / "model.safetensors")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise ModelError(f"{folder}: no readable model (config.json, model.safetensors): {error}") from error
     if raw.get("model_type") != "bert" or raw.get("hidden_act") != "gelu":
         raise ModelError(f"{folder}: expected a BERT with GELU, found {raw.get('model_type')} {raw.get('hidden_act')}")
+    if raw.get("position_embedding_type", "absolute") != "absolute":
+        raise ModelError(f"{folder}: expected absolute positions, found {raw['position_embedding_type']}")
+    unset = [name for name in BertConfig.__dataclass_fields__ if name not in raw]
+    if unset:
+        raise ModelError(f"{folder}/config.json lacks {', '.join(unset)}")
     bert = Bert(BertConfig(**{name: raw[name] for name in BertConfig.__dataclass_fields__}))
-    missing, _ = bert.load_state_dict({_local_name(n): t for n, t in tensors.items()}, strict=False)
+    try:
+        missing, _ = bert.load_state_dict({_local_name(n): t for n, t in tensors.items()}, strict=False)
+    except RuntimeError as error:  # torch says which tensors have another shape
+        raise ModelError(f"{folder}: config.json and model.safetensors do not fit together: {error}") from error
     if missing:
         raise ModelError(f"{folder}/model.safetensors lacks {missing[0]} and {len(missing) - 1} more tensors")
     return bert.eval()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from helios.errors import ModelError
 from helios.models.base import NAME, BaseModel, find_base_model
 from helios.models.runtime import supports_bf16
+from helios.once import once
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ class MiniLMEncoder:
     """Token vectors of a BERT-shaped encoder's last layer; punctuation and special tokens are not kept.
 
     The position and the number of kept tokens of a text depend on the text alone, so that an explanation can
-    be made later from the text.
+    be made later from the text. A text of nothing else keeps its first special token, with the empty span (0, 0).
+    Threads may encode questions at the same time; documents are for one thread.
     """
 
     def __init__(
@@ -82,8 +84,6 @@ class MiniLMEncoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_tokens)
         self._keep = _kept_tokens(self._tokenizer)
-        self._documents: Forward | None = None
-        self._module: Any = None
 
     @classmethod
     def load(
@@ -100,7 +100,7 @@ class MiniLMEncoder:
 
     @property
     def dimension(self) -> int:
-        return int(self._bert().config.hidden_size)
+        return int(self._bert.config.hidden_size)
 
     @property
     def vocabulary_size(self) -> int:
@@ -122,7 +122,7 @@ class MiniLMEncoder:
             batch = order[start : start + max(1, self.batch_tokens // longest)]
             start += len(batch)
             ids, mask = _pad([encodings[i].ids for i in batch], longest)
-            vectors = self._forward_documents()(ids, mask)
+            vectors = self._forward_documents(ids, mask)
             for row, i in enumerate(batch):
                 kept = self._kept(encodings[i])
                 results[i] = self._tokens(vectors[row], encodings[i], kept)
@@ -134,7 +134,7 @@ class MiniLMEncoder:
         encoding = self._tokenizer.encode(question)
         kept = self._kept(encoding)[:MAX_QUESTION_TOKENS]
         ids, mask = _pad([encoding.ids], len(encoding.ids))
-        vectors = _torch_forward(self._bert(), bf16=False)(ids, mask)[0]
+        vectors = _torch_forward(self._bert, bf16=False)(ids, mask)[0]
         return self._tokens(vectors, encoding, kept)
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
@@ -155,21 +155,25 @@ class MiniLMEncoder:
     def _spans(self, encoding: Any, kept: NDArray[np.int64]) -> NDArray[np.int32]:
         return np.array(encoding.offsets, np.int32).reshape(-1, 2)[kept]
 
+    @once
     def _bert(self) -> Any:
-        if self._module is None:
-            import torch
+        import torch
 
-            from helios.models.bert import load_bert
+        from helios.models.bert import load_bert
 
-            if self.threads is not None:
-                torch.set_num_threads(self.threads)
-            self._module = load_bert(self.base.folder)
-        return self._module
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        bert = load_bert(self.base.folder)
+        if self.max_tokens > bert.config.max_position_embeddings:
+            raise ModelError(
+                f"encoder.max_tokens={self.max_tokens}, but {self.base.folder} reads at most "
+                f"{bert.config.max_position_embeddings} tokens: set encoder.max_tokens to that or less"
+            )
+        return bert
 
+    @once
     def _forward_documents(self) -> Forward:
-        if self._documents is None:
-            self._documents = _document_route(self._bert(), self.runtime, self.threads)
-        return self._documents
+        return _document_route(self._bert, self.runtime, self.threads)
 
 
 def _document_route(module: Any, runtime: Runtime, threads: int | None) -> Forward:

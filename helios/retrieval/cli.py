@@ -19,9 +19,7 @@ def search_command(
     k: Annotated[int, typer.Option("-k", min=1, help="How many edges to show.")] = 10,
     explain: Annotated[bool, typer.Option("--explain", help="Show which words matched.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")
-    ] = None,
+    overrides: Annotated[list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")] = None,
 ) -> None:
     """Rank evidence for a question."""
     from helios.engine import Engine

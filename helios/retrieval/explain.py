@@ -11,7 +11,10 @@ from helios.types import Edge, TokenMatch
 def explain_edge(
     part: SearchPart, encoder: TokenEncoder, question: str, tokens: TokenVectors, edge: Edge
 ) -> tuple[TokenMatch, ...]:
-    """One match a question token, in the order of the question, from the stored vectors of the edge's nodes."""
+    """One match a question token, in the order of the question, from the stored vectors of the edge's nodes.
+
+    Similarities are unweighted. Special tokens, which stand for no word, are left out.
+    """
     nodes: list[tuple[int, NodeText]] = []
     if edge.segment is not None:
         nodes.append((edge.segment, segment_text(part.corpus.segment(edge.segment))))
@@ -24,7 +27,7 @@ def explain_edge(
             current = best[i]
             if current is None or match.similarity > current.similarity:
                 best[i] = match
-    return tuple(match for match in best if match is not None)
+    return tuple(match for match in best if match is not None and match.query_token)
 
 
 def _matches(
@@ -36,9 +39,7 @@ def _matches(
     for i, j in enumerate(np.argmax(similarities, axis=1)):
         start, end = _word(node.text, *(int(x) for x in spans[j]))
         query_token = question[slice(*(int(x) for x in tokens.spans[i]))]
-        found.append(
-            TokenMatch(query_token, node.text[start:end], float(similarities[i, j]), node.where(start))
-        )
+        found.append(TokenMatch(query_token, node.text[start:end], float(similarities[i, j]), node.where(start)))
     return found
 
 

@@ -1,7 +1,5 @@
 """One part of an index, opened for search: its corpus, graph, token store, postings and units, each on first use."""
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +9,7 @@ from helios.index.lexical import Postings
 from helios.index.search import FactoredSearch, Units
 from helios.index.snapshot import PartView
 from helios.index.tokens import TokenStore
+from helios.once import once
 from helios.types import Edge, Link
 
 FloatArray = NDArray[np.float32]
@@ -27,33 +26,36 @@ class SearchPart:
         self._k1 = k1
         self._b = b
 
-    @cached_property
+    @once
     def corpus(self) -> CorpusStore:
         """Tables and passages."""
         return CorpusStore.open(self.view.path("corpus"))
 
-    @cached_property
+    @once
     def graph(self) -> DataGraph:
         """The links between segments and passages."""
         return DataGraph.open(self.view.path("graph"))
 
-    @cached_property
+    @once
     def tokens(self) -> TokenStore:
         """Token vectors of all nodes."""
         return TokenStore(self.view.path("tokens"))
 
-    @cached_property
+    @once
     def postings(self) -> Postings:
         """Term counts of all nodes."""
         return Postings(self.view.path("lexical"))
 
-    @cached_property
+    @once
     def search(self) -> FactoredSearch:
         """The searcher over all edges and lone nodes that are not deleted."""
         units = edge_units(self.graph, self.view.deleted_nodes())
-        return FactoredSearch(
-            self.tokens, self.postings, units, threads=self._threads, k1=self._k1, b=self._b
-        )
+        return FactoredSearch(self.tokens, self.postings, units, threads=self._threads, k1=self._k1, b=self._b)
+
+    def close(self) -> None:
+        """End the searcher's threads; searches that run are finished first."""
+        if "search" in self.__dict__:
+            self.search.close()
 
     def pooled_nodes(self) -> tuple[FloatArray, FloatArray]:
         """One unit vector a node, the mean of its stored token vectors: segments (S, D), passages (P, D)."""
