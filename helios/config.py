@@ -74,7 +74,7 @@ class PipelineSettings(Section):
 
     link_chunk: int = Field(default=200, ge=1)
     """Tables linked between two save points."""
-    encode_chunk: int = Field(default=4096, ge=1)
+    encode_chunk: int = Field(default=2048, ge=1)
     """Nodes encoded between two save points."""
 
 

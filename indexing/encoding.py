@@ -10,13 +10,13 @@ import numpy as np
 
 from helios.corpus import CorpusStore
 from helios.index.quantiser import Quantiser, centroid_count
-from helios.models.encoder import TokenEncoder
+from helios.models.encoder import TokenEncoder, TokenVectors
 from helios.models.text import passage_text, segment_text
 from indexing.stage import Arrays
 
 SAMPLE_TOKENS_PER_CENTROID = 48
 """Token vectors that the codebook is fitted to, per centroid."""
-MAX_SAMPLE_NODES = 6000
+MAX_SAMPLE_NODES = 8000
 
 
 def node_texts(store: CorpusStore, start: int, stop: int) -> Iterator[str]:
@@ -50,16 +50,18 @@ def fit_codebook(
     return Quantiser.fit(np.ascontiguousarray(sample[kept]), centroids=count, bits=bits, seed=seed)
 
 
-def encode_chunk(
-    store: CorpusStore, encoder: TokenEncoder, quantiser: Quantiser, start: int, stop: int
-) -> Arrays:
-    """Quantised vectors of nodes [start, stop), with their token counts and the nodes that hold each token."""
-    nodes = list(encoder.encode_documents(list(node_texts(store, start, stop))))
+def encode_nodes(store: CorpusStore, encoder: TokenEncoder, start: int, stop: int) -> list[TokenVectors]:
+    """Token vectors of nodes [start, stop)."""
+    return list(encoder.encode_documents(list(node_texts(store, start, stop))))
+
+
+def quantise_nodes(nodes: list[TokenVectors], quantiser: Quantiser, *, vocabulary_size: int) -> Arrays:
+    """A chunk of a token store: quantised vectors, tokens of each node, and how many nodes hold each token."""
     quantised = quantiser.encode(np.concatenate([tokens.vectors for tokens in nodes]))
     held = np.concatenate([np.unique(tokens.ids) for tokens in nodes])
     return {
         "counts": np.array([len(tokens.ids) for tokens in nodes], np.int64),
-        "frequencies": np.bincount(held, minlength=encoder.vocabulary_size).astype(np.int32),
+        "frequencies": np.bincount(held, minlength=vocabulary_size).astype(np.int32),
         "codes": quantised.codes,
         "scales": quantised.scales,
         "residuals": quantised.residuals,

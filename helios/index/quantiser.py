@@ -1,18 +1,20 @@
 """Token vectors as a centroid plus a rotated, scaled residual of one or two bits a dimension.
 
 A vector x (unit length, D dimensions) is stored as y = R x ≈ c + s · level[code], with R a random rotation
-(so that residual dimensions look alike and Gaussian), c the nearest centroid, and s a scale of its own.
-Levels are the Lloyd-Max levels of a unit Gaussian; scales are quantised to 256 levels. With 384 dimensions
+(so that residual dimensions look alike and Gaussian), c a near centroid (of a two-level tree), and s a scale of
+its own. Levels are the Lloyd-Max levels of a unit Gaussian; scales are quantised to 256 levels. With 384 dimensions
 a token takes 2 + 1 + 48 bytes at one bit and 2 + 1 + 96 at two.
 
 Shape legend: T tokens, D dimensions, K centroids, Q query tokens (lanes), G groups of four residual bits.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
@@ -27,8 +29,8 @@ LEVELS = {
 """Reconstruction levels that minimise the squared error of a unit Gaussian (Lloyd-Max)."""
 THRESHOLD = 0.98159
 """Where the two-bit quantiser changes from its inner to its outer level."""
-BLOCK = 4096
-"""Vectors quantised at once, so that the work stays in the cache."""
+BLOCK = 32768
+"""Vectors quantised at once: enough to fill the cells of the centroid tree, small enough for 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,9 @@ class Quantiser:
     """The codebook of one part of an index: fitted once, then fixed."""
 
     rotation_DD: FloatArray
+    coarse_AD: FloatArray
+    cell_offsets: NDArray[np.int64]
+    """Centroids of cell a are numbers [cell_offsets[a], cell_offsets[a + 1])."""
     centroids_KD: FloatArray
     scale_levels: FloatArray
     bits: int
@@ -61,67 +66,48 @@ class Quantiser:
     def fit(
         cls, sample_TD: FloatArray, *, centroids: int, bits: int, seed: int = 0, iterations: int = 6
     ) -> "Quantiser":
-        """Fit rotation, centroids (k-means on the sphere) and scale levels to a sample of unit vectors."""
-        import faiss
-
+        """Fit rotation, a tree of about `centroids` centroids, and scale levels to a sample of unit vectors."""
         if bits not in LEVELS:
             raise ValueError(f"bits must be 1 or 2, not {bits}")
-        dimension = sample_TD.shape[1]
-        rotation = random_rotation(dimension, seed)
+        rotation = random_rotation(sample_TD.shape[1], seed)
         rotated = np.ascontiguousarray(sample_TD @ rotation.T, dtype=np.float32)
-        centroids = min(centroids, max(1, len(rotated)))
-        kmeans = faiss.Kmeans(
-            dimension, centroids, niter=iterations, seed=seed + 1, spherical=True,
-            min_points_per_centroid=1, max_points_per_centroid=2**31 - 1, verbose=False,
-        )  # fmt: skip
-        kmeans.train(rotated)
-        quantiser = cls(rotation, np.array(kmeans.centroids, np.float32), np.ones(256, np.float32), bits)
-        probe = rotated[: 8 * BLOCK]
-        nearest = quantiser._nearest_of()
-        chosen = np.concatenate(
-            [nearest(probe[start : start + BLOCK]) for start in range(0, len(probe), BLOCK)]
-        )
-        scales = np.sqrt(((probe - quantiser.centroids_KD[chosen]) ** 2).mean(axis=1))
-        levels = np.quantile(scales, (np.arange(256) + 0.5) / 256).astype(np.float32)
-        return cls(rotation, quantiser.centroids_KD, np.maximum(levels, 1e-6), bits)
+        branching = max(1, round(centroids**0.5))
+        coarse = _kmeans(rotated, branching, seed=seed + 1, iterations=iterations)
+        members = _grouped(_nearest(rotated, coarse), len(coarse))
+        cells = [
+            _kmeans(rotated[rows], branching, seed=seed + 2, iterations=iterations) if len(rows) else coarse[[cell]]
+            for cell, rows in enumerate(members)
+        ]
+        offsets = np.concatenate([[0], np.cumsum([len(cell) for cell in cells])]).astype(np.int64)
+        unscaled = cls(rotation, coarse, offsets, np.concatenate(cells), np.ones(256, np.float32), bits)
+        residual = rotated - unscaled.centroids_KD[unscaled.nearest(rotated)]
+        scales = np.sqrt(np.einsum("td,td->t", residual, residual) / unscaled.dimension)
+        levels = np.maximum(np.quantile(scales, (np.arange(256) + 0.5) / 256), 1e-6)
+        return replace(unscaled, scale_levels=levels.astype(np.float32))
 
-    def _nearest_of(self) -> Callable[[FloatArray], NDArray[np.int64]]:
-        """A function that gives the centroid of largest inner product for (already rotated) vectors.
-
-        Products are made in bf16 where the processor has it: a centroid chosen wrongly among near equals costs
-        nothing, since residuals are taken from the centroid that was chosen.
-        """
-        import torch
-
-        from helios.models.runtime import supports_bf16
-
-        kind = torch.bfloat16 if supports_bf16() else torch.float32
-        table = torch.from_numpy(np.array(self.centroids_KD.T, np.float32)).to(kind)
-
-        def nearest(rotated_TD: FloatArray) -> NDArray[np.int64]:
-            products = torch.from_numpy(rotated_TD).to(kind) @ table
-            best: NDArray[np.int64] = products.float().numpy().argmax(axis=1)  # eight times as fast as in bf16
-            return best
-
-        return nearest
+    def nearest(self, rotated_TD: FloatArray) -> NDArray[np.int64]:
+        """A near centroid for every (already rotated) vector: the best cell, then the best centroid of that cell."""
+        chosen = np.empty(len(rotated_TD), np.int64)
+        for cell, rows in enumerate(_grouped(_nearest(rotated_TD, self.coarse_AD), len(self.coarse_AD))):
+            if len(rows):
+                first, last = int(self.cell_offsets[cell]), int(self.cell_offsets[cell + 1])
+                chosen[rows] = first + _nearest(rotated_TD[rows], self.centroids_KD[first:last])
+        return chosen
 
     def encode(self, vectors_TD: FloatArray) -> QuantisedVectors:
-        """Quantise unit vectors (T, D), a cache-sized block at a time."""
+        """Quantise unit vectors (T, D), block by block."""
         count = len(vectors_TD)
         codes = np.empty(count, np.uint16)
         scales = np.empty(count, np.uint8)
         residuals = np.empty((count, self.residual_bytes), np.uint8)
         edges = (self.scale_levels[1:] + self.scale_levels[:-1]) / 2
-        nearest = self._nearest_of()
         for start in range(0, count, BLOCK):
             block = slice(start, min(count, start + BLOCK))
             rotated = vectors_TD[block] @ self.rotation_DD.T
-            chosen = nearest(rotated)
-            rotated -= self.centroids_KD[chosen]
-            spread = np.sqrt(np.einsum("td,td->t", rotated, rotated) / self.dimension)
-            codes[block] = chosen
+            codes[block] = chosen = self.nearest(rotated)
+            spread = np.empty(len(rotated), np.float32)
+            pack_residuals(rotated, self.centroids_KD, chosen, self.bits, spread, residuals[block])
             scales[block] = np.searchsorted(edges, spread)
-            residuals[block] = _pack(rotated, spread, self.bits)
         return QuantisedVectors(codes, scales, residuals)
 
     def decode(self, quantised: QuantisedVectors) -> FloatArray:
@@ -149,22 +135,30 @@ class Quantiser:
         try:
             return cls(
                 np.load(directory / "rotation.npy"),
+                np.load(directory / "coarse.npy"),
+                np.load(directory / "cell_offsets.npy"),
                 np.load(directory / "centroids.npy", mmap_mode="r"),
                 np.load(directory / "scale_levels.npy"),
                 bits,
             )
         except (OSError, ValueError) as error:
-            raise IndexFormatError(
-                f"{directory}: no readable codebook ({error}); rebuild the index"
-            ) from error
+            raise IndexFormatError(f"{directory}: no readable codebook ({error}); rebuild the index") from error
 
-    def arrays(self) -> dict[str, FloatArray]:
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The codebook's arrays by the names of their files."""
         return {
             "rotation": self.rotation_DD,
+            "coarse": self.coarse_AD,
+            "cell_offsets": self.cell_offsets,
             "centroids": self.centroids_KD,
             "scale_levels": self.scale_levels,
         }
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], *, bits: int) -> "Quantiser":
+        """The codebook that `arrays` describes."""
+        a = arrays
+        return cls(a["rotation"], a["coarse"], a["cell_offsets"], a["centroids"], a["scale_levels"], bits)
 
 
 def random_rotation(dimension: int, seed: int) -> FloatArray:
@@ -175,25 +169,64 @@ def random_rotation(dimension: int, seed: int) -> FloatArray:
 
 
 def centroid_count(tokens: int) -> int:
-    """How many centroids a part with so many tokens gets: about 2·√tokens as a power of two, 16 to 4,096.
-
-    More would bound scores better, but finding the nearest of them would cost more than the encoder itself.
-    """
+    """How many centroids a part with so many tokens gets: about 4·√tokens as a power of four, 16 to 16,384."""
     if tokens <= 0:
         return 16
-    return int(np.clip(2 ** int(np.floor(np.log2(2 * np.sqrt(tokens)))), 16, 4096))
+    return int(np.clip(4 ** int(np.log2(4 * np.sqrt(tokens)) / 2), 16, 16384))
 
 
-def _pack(residual_TD: FloatArray, scales_T: FloatArray, bits: int) -> ByteArray:
-    """Bits of each dimension, least significant first: dimension d sits at bit d · bits of the row."""
-    positive = residual_TD > 0
-    if bits == 1:
-        return np.packbits(positive, axis=1, bitorder="little")
-    outer = np.abs(residual_TD) > THRESHOLD * scales_T[:, None]
-    # codes 0..3 = outer negative, inner negative, inner positive, outer positive
-    low = positive == outer
-    pairs = np.stack([low, positive], axis=2).reshape(len(residual_TD), -1)
-    return np.packbits(pairs, axis=1, bitorder="little")
+def _kmeans(vectors_TD: FloatArray, count: int, *, seed: int, iterations: int) -> FloatArray:
+    """Spherical k-means; a set smaller than `count` gets one centroid per vector at most."""
+    import faiss
+
+    count = min(count, max(1, len(vectors_TD)))
+    kmeans = faiss.Kmeans(
+        vectors_TD.shape[1], count, niter=iterations, seed=seed, spherical=True, min_points_per_centroid=1,
+        max_points_per_centroid=2**31 - 1,
+    )  # fmt: skip
+    kmeans.train(vectors_TD)
+    return np.array(kmeans.centroids, np.float32)
+
+
+def _nearest(vectors_TD: FloatArray, centroids_KD: FloatArray) -> NDArray[np.int64]:
+    """The centroid of largest inner product."""
+    return np.asarray(np.argmax(vectors_TD @ centroids_KD.T, axis=1), np.int64)
+
+
+def _grouped(cells_T: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
+    """For each cell the positions that fell into it, ascending."""
+    order = np.argsort(cells_T, kind="stable")
+    return np.split(order, np.searchsorted(cells_T[order], np.arange(1, count)))
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def pack_residuals(
+    vectors_TD: np.ndarray, centroids_KD: np.ndarray, chosen_T: np.ndarray, bits: int, spread_T: np.ndarray,
+    packed: np.ndarray,
+) -> None:  # fmt: skip
+    """Root mean square of each residual, and its level numbers: dimension d at bit d · bits of the row, low first."""
+    dimension = vectors_TD.shape[1]
+    per_byte = 8 // bits
+    for t in range(vectors_TD.shape[0]):
+        centroid = centroids_KD[chosen_T[t]]
+        energy = np.float32(0.0)
+        for d in range(dimension):
+            difference = vectors_TD[t, d] - centroid[d]
+            energy += difference * difference
+        spread = np.float32(np.sqrt(energy / dimension))
+        spread_T[t] = spread
+        threshold = np.float32(THRESHOLD) * spread
+        for byte in range(packed.shape[1]):
+            value = 0
+            for slot in range(per_byte):
+                d = byte * per_byte + slot
+                difference = vectors_TD[t, d] - centroid[d]
+                code = 1 if difference > 0 else 0
+                if bits == 2:
+                    outer = abs(difference) > threshold
+                    code = (3 if outer else 2) if code else (0 if outer else 1)
+                value |= code << (slot * bits)
+            packed[t, byte] = value
 
 
 def _unpack(residuals: ByteArray, bits: int) -> NDArray[np.uint8]:

@@ -1,5 +1,6 @@
 """Encode: every node's token vectors, quantised against a codebook fitted to this corpus."""
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +8,9 @@ from helios.corpus import CorpusStore
 from helios.index.manifest import ModelEntry
 from helios.index.quantiser import Quantiser
 from helios.index.tokens import write_tokens
-from helios.models.encoder import MiniLMEncoder
-from indexing.encoding import encode_chunk, fit_codebook, node_count
-from indexing.stage import BuildRequest, StageContext, StageResult
+from helios.models.encoder import MiniLMEncoder, TokenVectors
+from indexing.encoding import encode_nodes, fit_codebook, node_count, quantise_nodes
+from indexing.stage import BuildRequest, Chunks, StageContext, StageResult
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,17 @@ class EncodeStage:
         pending = chunks.pending()
         context.meter.start(nodes, "nodes", done=(chunks.total - len(pending)) * size)
         quantiser = self._codebook(context, store, encoder)
-        for number in pending:
-            stop = min((number + 1) * size, nodes)
-            chunks.save(number, encode_chunk(store, encoder, quantiser, number * size, stop))
-            context.meter.advance(stop - number * size)
+        with ThreadPoolExecutor(1) as behind:
+            saving: Future[None] | None = None
+            for number in pending:
+                stop = min((number + 1) * size, nodes)
+                encoded = encode_nodes(store, encoder, number * size, stop)
+                if saving is not None:
+                    saving.result()
+                saving = behind.submit(_save, chunks, number, encoded, quantiser, encoder)
+                context.meter.advance(stop - number * size)
+            if saving is not None:
+                saving.result()
         described = {"name": encoder.name, "fingerprint": encoder.fingerprint}
         tokens = write_tokens(
             [chunks.path(number) for number in range(chunks.total)], quantiser, context.out, encoder=described
@@ -52,8 +60,14 @@ class EncodeStage:
         if saved.pending():
             fitted = fit_codebook(store, encoder, bits=settings.bits, centroids=settings.centroids)
             saved.save(0, fitted.arrays())
-        arrays = saved.load(0)
-        return Quantiser(arrays["rotation"], arrays["centroids"], arrays["scale_levels"], settings.bits)
+        return Quantiser.of_arrays(saved.load(0), bits=settings.bits)
+
+
+def _save(
+    chunks: Chunks, number: int, encoded: list[TokenVectors], quantiser: Quantiser, encoder: MiniLMEncoder
+) -> None:
+    """Quantise and save one chunk; runs beside the encoding of the next, so two chunks are in memory."""
+    chunks.save(number, quantise_nodes(encoded, quantiser, vocabulary_size=encoder.vocabulary_size))
 
 
 def load_encoder(request: BuildRequest) -> MiniLMEncoder:
