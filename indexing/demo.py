@@ -67,18 +67,19 @@ def ask_sample_questions(index: Path) -> Iterator[Answered]:
             ranks = (
                 rank
                 for rank, edge in enumerate(ranked_edges(evidence), start=1)
-                if any(gold.covers(edge.edge_id) for gold in question.gold_edges)
+                if any(edge.edge_id.covers(gold) for gold in question.gold_edges)
             )
             yield Answered(question, evidence, next(ranks, None), milliseconds)
 
 
 def summary(answered: list[Answered]) -> dict[str, Any]:
-    """How many gold edges came first and among the first DEPTH, and how long a search took."""
+    """How many gold edges came first and among the first DEPTH, their ranks, and how long a search took."""
     return {
         "questions": len(answered),
         "gold_first": sum(result.gold_rank == 1 for result in answered),
         f"gold_in_top_{DEPTH}": sum(result.gold_rank is not None for result in answered),
         "median_milliseconds": round(median(result.milliseconds for result in answered), 1),
+        "ranks": {result.question.question_id: result.gold_rank for result in answered},
     }
 
 
@@ -129,6 +130,7 @@ def _print_summary(answered: list[Answered], out: Path, console: "Console") -> N
     found = summary(answered)
     console.print(
         f"{found['questions']} questions: the right evidence came first for {found['gold_first']}, among the first "
-        f"{DEPTH} for {found[f'gold_in_top_{DEPTH}']}; {found['median_milliseconds']:.0f} ms per question (median)."
+        f"{DEPTH} for {found[f'gold_in_top_{DEPTH}']}; {found['median_milliseconds']:.0f} ms per question (median).",
+        soft_wrap=True,
     )
     console.print(f'\nAsk your own: helios search "Who designed Pascal?" --index {out} --explain', soft_wrap=True)
