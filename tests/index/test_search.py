@@ -1,0 +1,150 @@
+"""Search over units: exact where it says exact, the same for any number of threads, ties in order."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helios.index.lexical import Postings, write_postings
+from helios.index.search import FactoredSearch, Query, Units, _top
+from helios.models.encoder import TokenVectors
+
+LENGTHS = [4, 1, 6, 2, 5, 3, 2, 7, 1, 4]
+WORDS = ["rhine", "basel", "bridge", "bern", "river", "lake"]
+NONE = len(LENGTHS)
+
+
+def build_units(random) -> Units:
+    """Edges between nodes 0-5 and 6-9, and two lone nodes."""
+    left = np.append(random.integers(0, 6, 30), [2, NONE]).astype(np.int32)
+    right = np.append(random.integers(6, 10, 30), [NONE, 8]).astype(np.int32)
+    return Units(left, right)
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def store(make_store, request):
+    return make_store(LENGTHS, bits=request.param, seed=3)
+
+
+@pytest.fixture(scope="module")
+def postings(tmp_path_factory) -> Postings:
+    directory = tmp_path_factory.mktemp("lexical")
+    random = np.random.default_rng(1)
+    texts = [" ".join(random.choice(WORDS, size=length)) for length in LENGTHS]
+    write_postings(texts, directory, segment_count=6)
+    return Postings(directory)
+
+
+@pytest.fixture(scope="module")
+def search(store, postings):
+    return FactoredSearch(store, postings, build_units(np.random.default_rng(2)))
+
+
+def question(store, unit_vectors, count, *, seed=0, text="rhine bridge") -> Query:
+    random = np.random.default_rng(seed)
+    ids = random.integers(50, size=count).astype(np.int32)
+    return Query.of(text, TokenVectors(unit_vectors(random, count), ids, np.zeros((count, 2), np.int32)), store)
+
+
+def expected_maxsim(search, query, unit):
+    store = search.tokens
+    nodes = [int(side[unit]) for side in (search.units.left, search.units.right) if side[unit] < store.node_count]
+    edge = np.concatenate([store.vectors(node) for node in nodes]) @ store.quantiser.rotation_DD.T
+    return float(query.weights_Q @ (query.vectors_QD @ edge.T).max(axis=1))
+
+
+@pytest.mark.parametrize("count", [1, 20, 32, 33, 65, 128])
+def test_candidates_are_scored_exactly(search, unit_vectors, count):
+    query = question(search.tokens, unit_vectors, count)
+    assert len(query.weights_Q) % 32 == 0
+    assert query.weights_Q.sum() == pytest.approx(count, rel=1e-4)
+    found = search.candidates(query, count=1000, lexical_weight=0.05)
+    assert sorted(found.units) == list(range(len(search.units)))
+    expected = [expected_maxsim(search, query, unit) for unit in found.units]
+    np.testing.assert_allclose(found.maxsim, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.lexical, search.lexical_scores(query.text)[found.units])
+
+
+def test_candidates_are_the_units_of_the_best_centroid_bounds(search, unit_vectors):
+    query = question(search.tokens, unit_vectors, 9)
+    store = search.tokens
+    products = np.maximum(store.quantiser.centroids_KD @ query.vectors_QD.T * query.weights_Q, 0.0)
+    nodes = [products[store.codes[a:b]].max(axis=0) for a, b in zip(store.offsets, store.offsets[1:], strict=False)]
+    nodes.append(np.zeros(len(query.weights_Q)))
+    bounds = [np.maximum(nodes[a], nodes[b]).sum() for a, b in zip(search.units.left, search.units.right, strict=True)]
+    fused = np.array(bounds) + 0.05 * search.lexical_scores(query.text)
+    found = search.candidates(query, count=8, lexical_weight=0.05).units
+    slack = 9 * products.max() / 255
+    assert len(found) == 8
+    assert fused[found].min() >= np.sort(fused)[-8] - slack
+    assert np.all(np.diff(fused[found]) <= slack)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_threads_change_nothing(search, unit_vectors, threads):
+    other = FactoredSearch(search.tokens, search.postings, search.units, threads=threads)
+    for seed in range(5):
+        query = question(search.tokens, unit_vectors, 9, seed=seed)
+        one, many = (one.candidates(query, count=12, lexical_weight=0.05) for one in (search, other))
+        for name in ("units", "maxsim", "lexical"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+    other.close()
+
+
+def test_questions_at_the_same_time(search, unit_vectors):
+    shared = FactoredSearch(search.tokens, search.postings, search.units, threads=2)
+    queries = [question(search.tokens, unit_vectors, 9 + seed, seed=seed) for seed in range(24)]
+
+    def units(query):
+        return shared.candidates(query, count=10, lexical_weight=0.05).units.tolist()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(units, queries)) == [units(query) for query in queries]
+    shared.close()
+    with pytest.raises(RuntimeError, match="shutdown"):
+        units(queries[0])
+
+
+def test_without_bm25_nothing_lexical_is_computed(search, unit_vectors):
+    found = search.candidates(question(search.tokens, unit_vectors, 4), count=5, lexical_weight=0.0)
+    assert not found.lexical.any()
+    assert found.maxsim.all()
+
+
+def test_lone_units_name_their_node(search):
+    assert search.node_of(np.array([30, 31])).tolist() == [2, 8]
+
+
+def test_no_units(store, postings, unit_vectors):
+    nothing = Units(np.zeros(0, np.int32), np.zeros(0, np.int32))
+    search = FactoredSearch(store, postings, nothing, threads=2)
+    assert len(search.candidates(question(store, unit_vectors, 3), count=5, lexical_weight=1.0).units) == 0
+    search.close()
+
+
+@given(scores=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -1.0]), min_size=1, max_size=30), count=st.integers(1, 40))
+def test_top_breaks_ties_by_number(scores, count):
+    found = _top(np.array(scores, np.float32), count)
+    expected = sorted(range(len(scores)), key=lambda number: (-scores[number], number))[:count]
+    assert found.tolist() == expected
+
+
+def test_equal_units_keep_their_order(store, postings, unit_vectors):
+    units = Units(np.full(6, 1, np.int32), np.full(6, 7, np.int32))
+    query = question(store, unit_vectors, 3)
+    found = FactoredSearch(store, postings, units).candidates(query, count=4, lexical_weight=0.1)
+    assert found.units.tolist() == [0, 1, 2, 3]
+    assert len(set(found.maxsim.tolist())) == 1
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_every_unit_is_bounded_on_the_scale_of_its_score(search, unit_vectors, seed):
+    """Bounds from centroids differ from exact scores by no more than the residuals allow."""
+    query = question(search.tokens, unit_vectors, 6, seed=seed)
+    bounds = search._bounds(query, search._centroid_scores(query))
+    exact = search.exact(query, np.arange(len(search.units)))
+    longest = search.tokens.quantiser.scale_levels.max() * np.sqrt(32) * 1.6
+    assert np.all(np.abs(bounds - exact) <= query.weights_Q.sum() * longest)
