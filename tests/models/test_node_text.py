@@ -1,0 +1,72 @@
+"""The text of a node: every character belongs to the piece that it came from."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helios.models.text import NodeText, passage_text, segment_text
+from helios.types import Passage, Segment, SegmentId
+
+WORDS = st.text('ab .!?"(Ä1', max_size=12)
+
+
+def segment(title="Title", section="Section", header=("Year", "Office"), cells=("1789", "Vice President")) -> Segment:
+    return Segment(SegmentId("t", 0), title, section, header, cells)
+
+
+def pieces(node: NodeText) -> list[tuple[str, str]]:
+    return [(piece.where, node.text[piece.start : piece.end]) for piece in node.pieces]
+
+
+def test_a_row():
+    node = segment_text(segment())
+    assert node.text == "Title, Section. Year: 1789 ; Office: Vice President"
+    assert pieces(node) == [
+        ("title", "Title"),
+        ("section", "Section"),
+        ("header:0", "Year"),
+        ("cell:0", "1789"),
+        ("header:1", "Office"),
+        ("cell:1", "Vice President"),
+    ]
+    assert node.where(node.text.index("President")) == "cell:1"
+    assert node.where(node.text.index(";")) == ""
+    assert node.where(len(node.text)) == ""
+
+
+def test_a_row_without_a_section_and_with_empty_cells():
+    node = segment_text(segment(section="", cells=("", "x")))
+    assert node.text == "Title. Year:  ; Office: x"
+    assert pieces(node) == [("title", "Title"), ("header:0", "Year"), ("header:1", "Office"), ("cell:1", "x")]
+
+
+def test_a_passage_is_cut_into_sentences():
+    node = passage_text(Passage("p", "Basel", 'It lies on the Rhine. "Big," they say! Was it 3.5 km? yes it was.'))
+    assert pieces(node) == [
+        ("title", "Basel"),
+        ("sentence:0", "It lies on the Rhine. "),
+        ("sentence:1", '"Big," they say! '),
+        ("sentence:2", "Was it 3.5 km? yes it was."),
+    ]
+
+
+def test_an_empty_passage():
+    assert pieces(passage_text(Passage("p", "", ""))) == []
+
+
+@given(title=WORDS, text=WORDS.map(lambda words: words * 3))
+def test_sentences_are_the_whole_text(title, text):
+    node = passage_text(Passage("p", title, text))
+    sentences = [words for where, words in pieces(node) if where.startswith("sentence")]
+    assert "".join(sentences) == text
+    assert node.text == f"{title}. {text}"
+
+
+@given(title=WORDS, section=WORDS, rows=st.lists(st.tuples(WORDS, WORDS), max_size=4))
+def test_cells_are_found_at_their_place(title, section, rows):
+    node = segment_text(segment(title, section, tuple(name for name, _ in rows), tuple(cell for _, cell in rows)))
+    found = dict(pieces(node))
+    assert found.get("title", "") == title
+    assert found.get("section", "") == section
+    for column, (name, cell) in enumerate(rows):
+        assert found.get(f"header:{column}", "") == name
+        assert found.get(f"cell:{column}", "") == cell
