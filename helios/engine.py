@@ -82,7 +82,12 @@ class Engine:
     def encoder(self) -> TokenEncoder:
         """The token encoder that the index was built with; IndexFormatError if this one differs."""
         settings = self.config.encoder
-        encoder = MiniLMEncoder.load(settings.model, runtime=settings.runtime, max_tokens=settings.max_tokens)
+        encoder = MiniLMEncoder.load(
+            settings.model,
+            runtime=settings.runtime,
+            max_tokens=settings.max_tokens,
+            threads=1,  # a question is too short to share out: on a busy machine two threads took thirty times as long
+        )
         for part in self.parts:
             built_with = part.tokens.encoder
             if built_with["fingerprint"] != encoder.fingerprint:

@@ -48,9 +48,7 @@ class Corpus(Protocol):
 class Bm25Baseline:
     """BM25 (bm25s) over one kind of retrieval unit; every unit's text is its nodes' texts."""
 
-    def __init__(
-        self, corpus: Corpus, graph: DataGraph, *, unit: RetrievalUnit, k1: float = K1, b: float = B
-    ) -> None:
+    def __init__(self, corpus: Corpus, graph: DataGraph, *, unit: RetrievalUnit, k1: float = K1, b: float = B) -> None:
         """Tokenise the corpus and index it; minutes and gigabytes for a large corpus."""
         _check_sizes(graph, corpus.segment_count, len(corpus.passages))
         self.corpus, self.graph, self.unit = corpus, graph, unit
@@ -145,9 +143,7 @@ class DenseBaseline:
         """float32[S]: |s + sum of its passages|."""
         norms = np.empty(len(self._segments), dtype=np.float32)
         for segment, vector in enumerate(self._segments):
-            norms[segment] = np.linalg.norm(
-                vector + self._passages[self.graph.passages_of(segment)].sum(axis=0)
-            )
+            norms[segment] = np.linalg.norm(vector + self._passages[self.graph.passages_of(segment)].sum(axis=0))
         return np.maximum(norms, 1e-6)
 
 
@@ -201,8 +197,7 @@ def _libraries() -> tuple[Any, Any]:
         import Stemmer
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"the BM25 baselines need {error.name}, which is not installed: "
-            "pip install 'helios-retrieval[eval]'"
+            f"the BM25 baselines need {error.name}, which is not installed: pip install 'helios-retrieval[eval]'"
         ) from None
     return bm25s, Stemmer
 
@@ -235,9 +230,7 @@ def _rank_segments(
     count = graph.segment_count
     segments = [(Edge(int(n), None), float(scores[n])) for n in _best(scores[:count], k, floor)]
     if unit is RetrievalUnit.STAR:
-        alone = [
-            (Edge(None, int(lone[n])), float(scores[count + n])) for n in _best(scores[count:], k, floor)
-        ]
+        alone = [(Edge(None, int(lone[n])), float(scores[count + n])) for n in _best(scores[count:], k, floor)]
         ranking = sorted(segments + alone, key=lambda item: -item[1])
     else:
         is_lone = np.isin(best := _best(passage_scores, k, floor), lone)

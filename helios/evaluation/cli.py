@@ -1,7 +1,9 @@
 """`helios eval`: measure an index, and baselines beside it, against questions with known evidence."""
 
 import json
+import random
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +16,7 @@ from helios.errors import EvaluationError
 from helios.evaluation.baselines import K1, B, Bm25Baseline, DenseBaseline
 from helios.evaluation.edges import ranked_edges
 from helios.evaluation.evaluate import EvaluationReport, Search, evaluate
+from helios.evaluation.exactness import Exactness, measure_exactness
 from helios.evaluation.late_interaction import LateInteraction
 from helios.evaluation.questions import Question, read_questions
 from helios.evaluation.report import render, to_json
@@ -66,6 +69,9 @@ def eval_command(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
     ] = None,
+    exact: Annotated[
+        int, typer.Option("--exact", min=0, help="Compare candidates with an exact scan for this many questions.")
+    ] = 0,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     per_question: Annotated[
@@ -87,12 +93,20 @@ def eval_command(
         search = _engine_search(engine, unit, k) if name == "helios" else _baseline(engine, name, k, k1, b)
         reports.append(_measured(name, search, asked, depth=k, seed=seed, config=settings))
         _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
+    exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
     if as_json:
         documents = [to_json(report, with_questions=per_question) for report in reports]
-        typer.echo(json.dumps({"systems": documents}, indent=2, ensure_ascii=False))
-    else:
-        for report in reports:
-            Console().print(render(report))
+        shown = {"systems": documents} | ({"exactness": asdict(exactness)} if exactness else {})
+        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        return
+    for report in reports:
+        Console().print(render(report))
+    if exactness:
+        typer.echo(
+            f"exact scan of {exactness.questions} questions: {exactness.in_candidates:.4f} of the exact top "
+            f"{exactness.depth} edges are among {exactness.candidates} candidates, {exactness.in_ranking:.4f} among "
+            f"the first {exactness.depth} by MaxSim"
+        )
 
 
 def _open(index: Path, overrides: Sequence[str]) -> "Engine":
@@ -100,6 +114,19 @@ def _open(index: Path, overrides: Sequence[str]) -> "Engine":
     from helios.engine import Engine
 
     return Engine.open(index, overrides=overrides)
+
+
+def _exactness(engine: "Engine", questions: Sequence[Question], count: int, *, seed: int) -> Exactness:
+    """Candidate generation against an exact scan, on a random sample of the questions."""
+    chosen = random.Random(seed).sample([question.text for question in questions], min(count, len(questions)))
+    settings = engine.config.search
+    with Progress(console=Console(stderr=True), disable=not Console(stderr=True).is_terminal) as bar:
+        task = bar.add_task("exact scan", total=None)
+        return measure_exactness(
+            engine.part, engine.encoder, chosen, candidates=settings.candidates,
+            lexical_weight=settings.lexical_weight,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
 
 
 def _engine_search(engine: "Engine", unit: RetrievalUnit | None, k: int) -> Search:
@@ -118,9 +145,7 @@ def _baseline(engine: "Engine", name: str, k: int, k1: float, b: float) -> Searc
         retriever = Bm25Baseline(engine.corpus, engine.graph, unit=unit, k1=k1, b=b)
     else:
         segments, passages = engine.pooled_nodes()
-        retriever = DenseBaseline(
-            engine.corpus, engine.graph, segments, passages, engine.pooled_question, unit=unit
-        )
+        retriever = DenseBaseline(engine.corpus, engine.graph, segments, passages, engine.pooled_question, unit=unit)
     return lambda question: retriever.search(question, k=k)
 
 
@@ -141,9 +166,7 @@ def _measured(
         def progress(done: int) -> None:
             bar.update(task, completed=done)
 
-        return evaluate(
-            search, questions, name=name, depth=depth, seed=seed, config=config, progress=progress
-        )
+        return evaluate(search, questions, name=name, depth=depth, seed=seed, config=config, progress=progress)
 
 
 def _write_files(

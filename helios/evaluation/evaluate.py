@@ -91,9 +91,7 @@ def evaluate(
         started = time.perf_counter()
         edges = search(question.text)
         latency_ms = (time.perf_counter() - started) * 1000
-        rows.append(
-            measure_question(question, edges[:depth], latency_ms=latency_ms, depth=depth, tokenizer=tokenizer)
-        )
+        rows.append(measure_question(question, edges[:depth], latency_ms=latency_ms, depth=depth, tokenizer=tokenizer))
         if progress is not None:
             progress(done)
     return summarise(rows, questions, name=name, samples=samples, seed=seed, config=config or {})

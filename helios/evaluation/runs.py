@@ -52,12 +52,7 @@ def decode_edge_id(document_id: str) -> EdgeId:
         edge_id = EdgeId(segment_id, None if passage == _NONE else _unquote(passage))
     except ValueError:
         edge_id = None
-    if (
-        edge_id is None
-        or not bar
-        or (segment != _NONE and not mark)
-        or encode_edge_id(edge_id) != document_id
-    ):
+    if edge_id is None or not bar or (segment != _NONE and not mark) or encode_edge_id(edge_id) != document_id:
         raise EvaluationError(f"{document_id!r} is not the id of an edge: expected TABLE#ROW|PASSAGE")
     return edge_id
 
