@@ -1,0 +1,134 @@
+"""`helios search` and `helios eval` on a real index: what is printed, what JSON holds, what errors say."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helios.cli import build_app
+from helios.corpus.sample import QUESTIONS, sample_path
+from helios.index.manifest import read_manifest, write_manifest
+
+QUESTION = "In which town did the chemist who discovered the element with atomic number 32 teach?"
+
+
+def helios(*arguments: str | Path):
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
+
+
+def test_json(sample_index):
+    result = helios("search", QUESTION, "--index", sample_index, "-k", "3", "--json", "--explain")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert set(document) == {"question", "edges", "timings_ms"}
+    assert document["question"] == QUESTION
+    assert set(document["timings_ms"]) == {"retrieve", "evidence"}
+    assert [edge["rank"] for edge in document["edges"]] == [1, 2, 3]
+    best = document["edges"][0]
+    assert set(best) == {"rank", "score", "origin", "segment", "passage", "links", "matches"}
+    assert set(best["segment"]) == {"segment_id", "title", "section", "header", "cells", "kind", "id"}
+    assert best["segment"]["id"] == "elements#1"
+    assert best["segment"]["segment_id"] == {"table_id": "elements", "row": 1}
+    assert set(best["passage"]) == {"passage_id", "title", "text", "url"}
+    assert best["passage"]["passage_id"] == "clemens-winkler"
+    assert best["origin"] == "linked"
+    assert set(best["links"][0]) == {"column", "start", "end", "score"}
+    assert set(best["matches"][0]) == {"query_token", "word", "similarity", "where"}
+
+
+def test_text(sample_index):
+    result = helios("search", QUESTION, "-i", sample_index, "-k", "2", "--explain")
+    assert result.exit_code == 0, result.output
+    assert "Atomic number: 32 | Discovered: 1886" in result.stdout
+    assert "Clemens Winkler  ← Discoverer: Clemens Winkler" in result.stdout
+    assert "32 → 32" in result.stdout
+    assert "cell Atomic number" in result.stdout
+    assert "2 edges in" in result.stdout
+
+
+def test_settings_can_be_overridden(sample_index):
+    arguments = ("search", QUESTION, "-i", sample_index, "--json", "--set", "search.lexical_weight=0")
+    assert helios(*arguments).exit_code == 0
+    wrong = helios(*arguments, "--set", "search.kk=1")
+    assert wrong.exit_code == 1
+    assert "search.kk" in wrong.output
+    assert "search.k" in wrong.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["q"], ["q", "-i", "index", "-k", "0"], ["q", "-i", "index", "--nope"]])
+def test_wrong_usage(arguments):
+    assert helios("search", *arguments).exit_code == 2
+
+
+def test_folders_that_are_no_index(tmp_path):
+    absent = helios("search", "q", "-i", tmp_path / "absent")
+    assert absent.exit_code == 1
+    assert "no such folder" in absent.output
+    foreign = helios("search", "q", "-i", tmp_path)
+    assert foreign.exit_code == 1
+    assert f"{tmp_path}: not a HELIOS index" in foreign.output
+    assert "Traceback" not in absent.output + foreign.output
+
+
+@pytest.fixture
+def index(sample_index, tmp_path) -> Path:
+    """A copy of the sample index to be changed."""
+    shutil.copytree(sample_index, tmp_path / "index")
+    return tmp_path / "index"
+
+
+@pytest.mark.parametrize("component", ["tokens", "lexical", "graph", "corpus"])
+def test_an_index_without_one_of_its_components(index, component):
+    manifest = read_manifest(index)
+    part = manifest.parts[0]
+    files = tuple(entry for entry in part.files if not entry.path.startswith(f"{component}/"))
+    write_manifest(index, manifest.model_copy(update={"parts": (part.model_copy(update={"files": files}),)}))
+    result = helios("search", "q", "-i", index)
+    assert result.exit_code == 1
+    assert f"has no '{component}'" in result.output
+    assert "build the index with all stages" in result.output
+
+
+def test_an_index_with_settings_of_another_version(index):
+    manifest = read_manifest(index)
+    config = manifest.config | {"search": manifest.config["search"] | {"warp": 9}}
+    write_manifest(index, manifest.model_copy(update={"config": config}))
+    result = helios("search", "q", "-i", index)
+    assert result.exit_code == 1
+    assert "a setting that this code does not know (search.warp)" in result.output
+
+
+def test_an_encoder_that_is_not_the_index_own(sample_index):
+    result = helios("search", "q", "-i", sample_index, "--set", "encoder.max_tokens=99")
+    assert result.exit_code == 1
+    assert "the configured encoder is another" in result.output
+    assert "set encoder.model to the one it was built with, or rebuild" in result.output
+
+
+def test_eval(sample_index, tmp_path):
+    run, questions = tmp_path / "run.trec", sample_path() / QUESTIONS
+    result = helios("eval", "--index", sample_index, "--questions", questions, "--run", run, "--json", "--limit", "8")
+    assert result.exit_code == 0, result.output
+    (system,) = json.loads(result.stdout)["systems"]
+    assert system["name"] == "helios"
+    assert len(run.read_text().splitlines()) == 8 * 50
+
+
+@pytest.mark.parametrize("unit", ["node", "star", "edge"])
+def test_eval_of_units(sample_index, unit):
+    questions = sample_path() / QUESTIONS
+    result = helios("eval", "--index", sample_index, "--questions", questions, "--unit", unit, "--json", "--limit", "4")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["systems"][0]["config"]["unit"] == unit
+
+
+def test_eval_of_dense_baselines(sample_index):
+    questions = sample_path() / QUESTIONS
+    result = helios(
+        "eval", "--index", sample_index, "--questions", questions, "--baseline", "dense-edge", "--baselines-only",
+        "--json", "--limit", "4",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["systems"][0]["name"] == "dense-edge"
