@@ -7,8 +7,8 @@ SHELL := bash
 
 VENV ?= .venv
 INDEX ?= demo-index
-# What `make lock` holds back: torch to the release that we measure with, transformers (which only the package
-# of the base model's weights asks for) to the range that works beside vLLM.
+# What `make lock` holds back: torch to the release that we measure with, transformers (which the package of the
+# base model's weights brings along) to the range that works beside vLLM.
 HOLD := 'torch==2.13.0' 'transformers>=5.16.1,<5.20'
 CANDIDATES := $(PYTHON) python3.11 python3.12 python3.13 python3 python
 BIN := $(VENV)/bin
@@ -40,7 +40,8 @@ define install
 @echo "installing $(1) into $(VENV): the first time this downloads several hundred MB"
 @$(PIP) install --requirement $(1) | awk '/^ *(Downloading|Using cached) .*\.(whl|tar\.gz) \(/ { \
 	n = split($$2 == "cached" ? $$3 : $$2, path, "/"); sub("%2B", "+", path[n]); \
-	print "  " path[n], $$(NF - 1), $$NF; fflush() }'
+	print "  " path[n], $$(NF - 1), $$NF; fflush() } \
+	/^Installing collected packages/ { print "unpacking " NF - 3 " packages"; fflush() }'
 @$(PIP) install --quiet --no-deps --editable .
 @touch $@
 endef
@@ -73,7 +74,7 @@ lock:  ## Renew requirements.lock and requirements-dev.lock
 	printf '%s\n' $(HOLD) > "$$scratch/hold"; \
 	pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
 	write() { \
-		$$pip freeze --exclude helios-retrieval | sed -E 's/\+[a-z0-9.]+$$//' > "$$scratch/pins"; \
+		$$pip freeze --all --exclude helios-retrieval --exclude pip --exclude wheel | sed -E 's/\+[a-z0-9.]+$$//' > "$$scratch/pins"; \
 		{ echo "# $$2. Made by \`make lock\`; do not edit."; cat "$$scratch/pins"; } > "$$1"; \
 		echo "$$1: $$(wc -l < "$$scratch/pins") packages"; \
 	}; \

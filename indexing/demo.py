@@ -1,6 +1,8 @@
 """`helios demo`: index the sample corpus, ask its questions, and show the evidence that was found."""
 
 import json
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -133,4 +135,6 @@ def _print_summary(answered: list[Answered], out: Path, console: "Console") -> N
         f"{DEPTH} for {found[f'gold_in_top_{DEPTH}']}; {found['median_milliseconds']:.0f} ms per question (median).",
         soft_wrap=True,
     )
-    console.print(f'\nAsk your own: helios search "Who designed Pascal?" --index {out} --explain', soft_wrap=True)
+    called_as = Path(sys.argv[0])
+    command = "helios" if shutil.which(called_as.name) == str(called_as.absolute()) else called_as
+    console.print(f'\nAsk your own: {command} search "Who designed Pascal?" --index {out} --explain', soft_wrap=True)
