@@ -204,9 +204,7 @@ def _nearest(key: str, keys: Sequence[str]) -> list[str]:
     same = [known for known in keys if known.rpartition(".")[2] == leaf]
     alike = difflib.get_close_matches(key, keys, n=3, cutoff=0.6)
     leaves = {known: known.rpartition(".")[2] for known in keys}
-    close = [
-        known for known, name in leaves.items() if difflib.SequenceMatcher(None, leaf, name).ratio() > 0.75
-    ]
+    close = [known for known, name in leaves.items() if difflib.SequenceMatcher(None, leaf, name).ratio() > 0.75]
     return list(dict.fromkeys([*same, *alike, *close]))[:3]
 
 

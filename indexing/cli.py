@@ -32,9 +32,7 @@ def build(
     rejects: Annotated[
         Path | None, typer.Option(help="Where skipped records go; OUT/rejects.jsonl if not given.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes to use; all cores if not given.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes to use; all cores if not given.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate time, disk and memory.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build even if the disk seems too small.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do finished work again, as after damage.")] = False,
@@ -70,9 +68,7 @@ def build(
 
 
 @app.command()
-def info(
-    index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False
-) -> None:
+def info(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False) -> None:
     """Show what an index holds, how it was made and what that cost."""
     from helios.index.manifest import BUILD_FOLDER, read_manifest
     from indexing.stage import StageRecord
@@ -95,9 +91,7 @@ def info(
 
 
 @app.command()
-def fsck(
-    index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False
-) -> None:
+def fsck(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False) -> None:
     """Verify every checksum and structure; exit code 1 if anything is wrong."""
     from helios.index.fsck import check_index, listed_bytes
     from indexing.progress import default_progress
@@ -172,9 +166,7 @@ def _manifest_lines(index: Path, manifest: "Manifest") -> list[str]:
 
     counts = manifest.counts.model_dump()
     size = sum(entry.size for part in manifest.parts for entry in part.files)
-    models = [
-        f"model      {name}: {model.name} ({model.sha256[:12]})" for name, model in manifest.models.items()
-    ]
+    models = [f"model      {name}: {model.name} ({model.sha256[:12]})" for name, model in manifest.models.items()]
     return [
         f"index      {index}, snapshot {manifest.generation} of {manifest.created}, {format_bytes(size)}",
         f"holds      {', '.join(f'{count:,} {name}' for name, count in counts.items())}",
@@ -192,8 +184,7 @@ def _print_estimate(estimate: "Estimate", *, as_json: bool) -> None:
         return
     about = "" if estimate.exact else "about "
     typer.echo(
-        f"corpus     {about}{estimate.tables:,} tables, {estimate.segments:,} segments, "
-        f"{estimate.passages:,} passages"
+        f"corpus     {about}{estimate.tables:,} tables, {estimate.segments:,} segments, {estimate.passages:,} passages"
     )
     for stage in estimate.stages:
         cost = f"{format_duration(stage.seconds):>10}  {format_bytes(stage.disk):>9} disk"

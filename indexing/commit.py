@@ -44,9 +44,7 @@ def commit_part(
     that already says the same is kept as it is.
     """
     stages = {component: records[name].key for name, component in components.items()}
-    part = _reusable(index, live, stages, sources) or _assemble(
-        index, live, request, components, sources, records
-    )
+    part = _reusable(index, live, stages, sources) or _assemble(index, live, request, components, sources, records)
     models: dict[str, ModelEntry] = {}
     for record in records.values():
         models |= record.models
@@ -125,9 +123,7 @@ def write_tombstones(index: Path, part: str, deleted: np.ndarray, *, revision: i
         file.flush()
         os.fsync(file.fileno())
     fsync_path(folder)
-    return FileEntry(
-        path=path.relative_to(index).as_posix(), size=path.stat().st_size, sha256=sha256_file(path)
-    )
+    return FileEntry(path=path.relative_to(index).as_posix(), size=path.stat().st_size, sha256=sha256_file(path))
 
 
 def _link(source: Path, target: Path) -> None:
@@ -135,9 +131,7 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except FileNotFoundError:
-        raise IndexFormatError(
-            f"{source}: vanished while the index was committed; run the build again"
-        ) from None
+        raise IndexFormatError(f"{source}: vanished while the index was committed; run the build again") from None
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise

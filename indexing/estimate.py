@@ -66,9 +66,7 @@ class Estimate:
     @property
     def disk(self) -> int:
         """Bytes at the peak of the build: all outputs, and the largest once more as chunks."""
-        return sum(stage.disk for stage in self.stages) + max(
-            (stage.disk for stage in self.stages), default=0
-        )
+        return sum(stage.disk for stage in self.stages) + max((stage.disk for stage in self.stages), default=0)
 
     @property
     def memory(self) -> int:
@@ -102,9 +100,7 @@ def estimate_build(
     settings = config.model_copy(update={"pipeline": _SAMPLE_CHUNKS})
     runs = _build_samples(sample, settings, workers, tuple(stages or default_stages()))
     total = sample.total_nodes
-    estimates = [
-        _extrapolate(name, [(nodes, run[name]) for nodes, run in runs], total) for name in runs[0][1]
-    ]
+    estimates = [_extrapolate(name, [(nodes, run[name]) for nodes, run in runs], total) for name in runs[0][1]]
     mapped = next((stage.disk for stage in estimates if stage.name == "ingest"), 0)
     reading = sample.seconds_per_record * (sample.total_tables + sample.total_passages)
     return Estimate(

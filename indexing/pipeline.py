@@ -141,18 +141,14 @@ def _forget(out: Path) -> None:
 class _Build:
     """One build in one folder, with the write lock held."""
 
-    def __init__(
-        self, out: Path, request: BuildRequest, progress: Progress, stages: tuple[Stage, ...]
-    ) -> None:
+    def __init__(self, out: Path, request: BuildRequest, progress: Progress, stages: tuple[Stage, ...]) -> None:
         self.out = out
         self.work = out / BUILD_FOLDER
         self.live = read_manifest(out) if (out / MANIFEST_FILE).exists() else None
         self.work.mkdir(exist_ok=True)
         self.journal = Journal(self.work / JOURNAL_FILE)
         self.journal.note("begin", code_version=__version__, workers=request.workers)
-        self.request = replace(
-            request, inputs_sha256=inputs_sha256(request.corpus, self.work / "inputs.json")
-        )
+        self.request = replace(request, inputs_sha256=inputs_sha256(request.corpus, self.work / "inputs.json"))
         self.progress = progress
         self.stages = stages
         self.dependencies: dict[str, dict[str, object]] = {}

@@ -254,8 +254,6 @@ def prepare_folder(directory: Path, key: str) -> bool:
 def file_entries(directory: Path) -> tuple[FileEntry, ...]:
     """Path, size and SHA-256 of every file below a folder, sorted by path."""
     return tuple(
-        FileEntry(
-            path=path.as_posix(), size=(directory / path).stat().st_size, sha256=sha256_file(directory / path)
-        )
+        FileEntry(path=path.as_posix(), size=(directory / path).stat().st_size, sha256=sha256_file(directory / path))
         for path in files_below(directory)
     )

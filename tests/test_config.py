@@ -123,8 +123,6 @@ def test_importing_settings_is_light():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(Path(__file__).parents[1].glob("configs/*.yaml")), ids=lambda p: p.name
-)
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[1].glob("configs/*.yaml")), ids=lambda p: p.name)
 def test_shipped_configs_load(path: Path):
     assert load_config(path) != Config()

@@ -40,9 +40,7 @@ class PageTable:
 Block = Heading | Paragraph | PageTable
 
 
-def page_records(
-    base_id: str, title: str, blocks: Iterator[Block], *, url: str = ""
-) -> Iterator[Table | Passage]:
+def page_records(base_id: str, title: str, blocks: Iterator[Block], *, url: str = "") -> Iterator[Table | Passage]:
     """Tables (section = headings above and caption) and passages of a page, in page order.
 
     Ids are the page's with "#table-N" and "#passage-N", N counted from 1. A passage under a heading
@@ -74,9 +72,7 @@ def page_records(
                 section = " -- ".join(filter(None, (_section(headings, title), block.caption)))
                 header = INFOBOX_HEADER if block.kind is TableKind.INFOBOX else block.header
                 table_id = f"{base_id}#table-{tables}"
-                yield shaped_table(
-                    table_id, title, header, block.rows, section=section, url=url, kind=block.kind
-                )
+                yield shaped_table(table_id, title, header, block.rows, section=section, url=url, kind=block.kind)
     yield from drain()
 
 

@@ -91,9 +91,7 @@ class SourceFile:
 
     def damaged(self, error: Exception, line: int | None = None) -> RecordError:
         """The error for compressed data that ends early or is corrupt."""
-        return RecordError(
-            self.path, line, f"damaged gzip data ({error}); restore the file and read it again"
-        )
+        return RecordError(self.path, line, f"damaged gzip data ({error}); restore the file and read it again")
 
 
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)

@@ -38,9 +38,7 @@ class Records(Sequence[Record], Generic[Record]):
         self._numbers = _open_array(directory / numbers)
         self._cache: OrderedDict[int, dict[str, Any]] = OrderedDict()
         if len(self._hashes) != count or len(self._numbers) != count or self._starts[-1] != count:
-            raise IndexFormatError(
-                f"{directory}: {kind} files disagree with {layout.MANIFEST} on {count} records"
-            )
+            raise IndexFormatError(f"{directory}: {kind} files disagree with {layout.MANIFEST} on {count} records")
 
     def __len__(self) -> int:
         return self._count

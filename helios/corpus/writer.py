@@ -29,9 +29,7 @@ class CorpusWriter:
         self.directory = Path(directory)
         manifest = self.directory / layout.MANIFEST
         if manifest.exists() and not replace:
-            raise CorpusError(
-                f"{self.directory} already holds a corpus; choose another directory or replace it"
-            )
+            raise CorpusError(f"{self.directory} already holds a corpus; choose another directory or replace it")
         self.directory.mkdir(parents=True, exist_ok=True)
         self._tables = _RecordWriter(self.directory, layout.TABLES, layout.TABLE_SCHEMA)
         self._passages = _RecordWriter(self.directory, layout.PASSAGES, layout.PASSAGE_SCHEMA)
@@ -140,10 +138,7 @@ class _RecordWriter:
     def _flush(self) -> None:
         if not self._columns[0]:
             return
-        arrays = [
-            pa.array(column, type=field.type)
-            for column, field in zip(self._columns, self._schema, strict=True)
-        ]
+        arrays = [pa.array(column, type=field.type) for column, field in zip(self._columns, self._schema, strict=True)]
         self._file.write_batch(pa.record_batch(arrays, schema=self._schema))
         self._columns = [[] for _ in self._schema]
         self._buffered_bytes = 0
@@ -199,9 +194,7 @@ def _check_shape(table: Table) -> None:
             raise CorpusError(f"table {table.table_id!r}, row {number}: {len(row)} cells, expected {width}")
     for link in table.hyperlinks:
         if not (0 <= link.row < len(table.rows) and 0 <= link.column < width):
-            raise CorpusError(
-                f"table {table.table_id!r}: hyperlink to missing cell ({link.row}, {link.column})"
-            )
+            raise CorpusError(f"table {table.table_id!r}: hyperlink to missing cell ({link.row}, {link.column})")
 
 
 def _utf8_size(record_id: str, value: str | tuple[str, ...] | list[str] | list[int]) -> int:

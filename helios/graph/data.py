@@ -78,9 +78,7 @@ class DataGraph:
         on their order. A crash leaves the previous graph or none, plus at most a `.partial` folder, which
         the next write removes. Raises IndexFormatError for numbers out of range.
         """
-        links = _checked_links(
-            segments, passages, columns, starts, ends, scores, counts=(segment_count, passage_count)
-        )
+        links = _checked_links(segments, passages, columns, starts, ends, scores, counts=(segment_count, passage_count))
         arrays = _arrays(links, segment_count=segment_count, passage_count=passage_count)
         header = {
             "format": FORMAT,
@@ -308,7 +306,6 @@ def _map_array(path: Path, dtype: str, size: int) -> Array:
         raise IndexFormatError(f"{path} is damaged: {error}; rebuild the graph") from error
     if array.dtype != np.dtype(dtype) or array.shape != (size,):
         raise IndexFormatError(
-            f"{path} holds {array.dtype}{list(array.shape)}, expected {np.dtype(dtype)}[{size}]; "
-            "rebuild the graph"
+            f"{path} holds {array.dtype}{list(array.shape)}, expected {np.dtype(dtype)}[{size}]; rebuild the graph"
         )
     return array

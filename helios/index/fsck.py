@@ -116,9 +116,7 @@ def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
         yield Finding(place, f"holds {postings.node_count} nodes, not {nodes}")
     if np.any(np.diff(postings.offsets) < 0) or postings.offsets[-1] != len(postings.nodes):
         yield Finding(f"{place}/offsets.npy", f"offsets must rise to {len(postings.nodes)}")
-    if np.any(np.diff(postings.terms.astype(np.uint64)) == 0) or np.any(
-        postings.terms[1:] < postings.terms[:-1]
-    ):
+    if np.any(np.diff(postings.terms.astype(np.uint64)) == 0) or np.any(postings.terms[1:] < postings.terms[:-1]):
         yield Finding(f"{place}/terms.npy", "terms must be unique and sorted")
     if len(postings.nodes) and (postings.nodes.min() < 0 or postings.nodes.max() >= nodes):
         yield Finding(f"{place}/nodes.npy", f"node numbers must be below {nodes}")

@@ -140,9 +140,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Swap in a new snapshot: readers see the old one or the new one. The caller holds the WriteLock."""
     document = manifest.model_dump(mode="json")
     document["checksum"] = _digest(document)
-    write_atomically(
-        directory / MANIFEST_FILE, json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
-    )
+    write_atomically(directory / MANIFEST_FILE, json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n")
 
 
 def creation_date() -> str:
@@ -153,9 +151,7 @@ def creation_date() -> str:
     try:
         return datetime.fromtimestamp(int(epoch), UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
-        raise ConfigError(
-            f"SOURCE_DATE_EPOCH is {epoch!r}: expected seconds since 1970 as an integer"
-        ) from None
+        raise ConfigError(f"SOURCE_DATE_EPOCH is {epoch!r}: expected seconds since 1970 as an integer") from None
 
 
 def _read_document(directory: Path, path: Path) -> dict[str, Any]:

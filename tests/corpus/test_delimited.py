@@ -52,9 +52,7 @@ def test_encodings(tmp_path, text, encoding):
 
 
 def test_title_rows_above_the_header(tmp_path):
-    table = read_one(
-        tmp_path / "t.csv", "Sales 2020,,\nin thousands,,\n,,\nRegion,Q1,Q2\nNorth,1,2\nSouth,3,4\n"
-    )
+    table = read_one(tmp_path / "t.csv", "Sales 2020,,\nin thousands,,\n,,\nRegion,Q1,Q2\nNorth,1,2\nSouth,3,4\n")
     assert (table.title, table.intro) == ("Sales 2020", "in thousands")
     assert table.header == ("Region", "Q1", "Q2")
     assert len(table.rows) == 2

@@ -100,9 +100,7 @@ def test_ragged_rows_lose_nothing(tmp_path):
 
 def test_cells_of_other_types(tmp_path):
     row = [None, True, 1, 1.0, 0.1 + 0.2, 1e30, "  text "]
-    (table,) = read_corpus(
-        write_lines(tmp_path / "t.jsonl", {"id": 7, "header": list("abcdefg"), "rows": [row]})
-    )
+    (table,) = read_corpus(write_lines(tmp_path / "t.jsonl", {"id": 7, "header": list("abcdefg"), "rows": [row]}))
     assert table.table_id == "7"
     assert table.rows == (("", "true", "1", "1", "0.3", "1e+30", "text"),)
 
@@ -110,9 +108,7 @@ def test_cells_of_other_types(tmp_path):
 def test_ten_thousand_columns(tmp_path):
     header = [f"c{number}" for number in range(10_000)]
     row = [str(number) for number in range(10_000)]
-    (table,) = read_corpus(
-        write_lines(tmp_path / "t.jsonl", {"id": "t", "header": header, "rows": [row] * 3})
-    )
+    (table,) = read_corpus(write_lines(tmp_path / "t.jsonl", {"id": "t", "header": header, "rows": [row] * 3}))
     assert table.header == tuple(header)
     assert table.rows == (tuple(row),) * 3
 

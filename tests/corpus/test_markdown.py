@@ -62,9 +62,7 @@ def test_first_heading_is_the_title(tmp_path):
 
 
 def test_tables_in_quotes_and_lists(tmp_path):
-    quoted, listed = read_page(
-        tmp_path, "> | a | b |\n> |---|---|\n> | 1 | 2 |\n\n- | c |\n  |---|\n  | 3 |\n"
-    )
+    quoted, listed = read_page(tmp_path, "> | a | b |\n> |---|---|\n> | 1 | 2 |\n\n- | c |\n  |---|\n  | 3 |\n")
     assert quoted.rows == (("1", "2"),)
     assert (listed.header, listed.rows) == (("c",), (("3",),))
 

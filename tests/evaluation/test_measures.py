@@ -62,9 +62,7 @@ def test_ndcg_by_hand():
     gold = [edge(0, "a"), edge(1, "b")]
     ideal = 1 + 1 / math.log2(3)
     assert measures.ndcg([edge(0, "a"), edge(1, "b")], gold, k=50) == 1.0
-    assert measures.ndcg([edge(9, "z"), edge(1, "b")], gold, k=50) == pytest.approx(
-        (1 / math.log2(3)) / ideal
-    )
+    assert measures.ndcg([edge(9, "z"), edge(1, "b")], gold, k=50) == pytest.approx((1 / math.log2(3)) / ideal)
     assert measures.ndcg([edge(9, "z"), edge(8, "z"), edge(0, "a")], gold, k=2) == 0.0
     assert measures.ndcg([], gold, k=50) == 0.0
     with pytest.raises(ValueError, match="at least one gold edge"):

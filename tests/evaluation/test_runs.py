@@ -42,9 +42,7 @@ def test_edge_ids(edge_id, document_id):
     assert decode_edge_id(document_id) == edge_id
 
 
-@pytest.mark.parametrize(
-    "document_id", ["", "t#1", "t|p", "*|*", "t#-1x|p", "t#01|p", "t#1|p|q", "a b#1|p", "t#+1|p"]
-)
+@pytest.mark.parametrize("document_id", ["", "t#1", "t|p", "*|*", "t#-1x|p", "t#01|p", "t#1|p|q", "a b#1|p", "t#+1|p"])
 def test_what_is_not_an_edge_id_is_refused(document_id):
     with pytest.raises(EvaluationError, match="is not the id of an edge"):
         decode_edge_id(document_id)
@@ -122,9 +120,7 @@ def test_a_failed_write_leaves_the_file_that_was_there(tmp_path):
     path = tmp_path / "run.trec"
     write_run(path, Run("a", {"q": [(edge(0, "a"), 1.0)]}))
     with pytest.raises(EvaluationError, match="ranks an edge twice"):
-        write_run(
-            path, Run("a", {"p": [(edge(0, "a"), 1.0)], "q": [(edge(0, "a"), 1.0), (edge(0, "a"), 0.5)]})
-        )
+        write_run(path, Run("a", {"p": [(edge(0, "a"), 1.0)], "q": [(edge(0, "a"), 1.0), (edge(0, "a"), 0.5)]}))
     with pytest.raises(EvaluationError, match="has the score nan"):
         write_run(path, Run("a", {"q": [(edge(0, "a"), float("nan"))]}))
     assert path.read_text() == "q Q0 t#0|a 1 1.0 a\n"

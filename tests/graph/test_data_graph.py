@@ -63,9 +63,7 @@ def test_numbers_out_of_range_are_refused(tmp_path):
 
 def links_strategy() -> st.SearchStrategy[list[tuple]]:
     spans = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted).map(tuple)
-    link = st.tuples(
-        st.integers(0, 6), st.integers(0, 5), st.integers(0, 3), spans, st.floats(-1, 1, width=32)
-    )
+    link = st.tuples(st.integers(0, 6), st.integers(0, 5), st.integers(0, 3), spans, st.floats(-1, 1, width=32))
     return st.lists(link.map(lambda item: (*item[:3], *item[3], item[4])), max_size=30)
 
 

@@ -79,9 +79,7 @@ def test_corpus_becomes_a_graph_of_its_hyperlinks(corpus: Path, index: Path):
         for link in table.hyperlinks
         if store.passages.find(link.passage_id) is not None
     }
-    assert {
-        (int(s), int(p)) for s, p in zip(graph.edge_segments, graph.edge_passages, strict=True)
-    } == expected
+    assert {(int(s), int(p)) for s, p in zip(graph.edge_segments, graph.edge_passages, strict=True)} == expected
     assert expected
     link = graph.links(0)[0]
     assert (link.start, link.score) == (0, 1.0)
@@ -328,9 +326,7 @@ class TestLinker:
             for workers, chunk in ((1, "pipeline.link_chunk=100"), (2, "pipeline.link_chunk=5"))
         ]
         first, second = (report.manifest for report in reports)
-        assert [entry.sha256 for entry in first.parts[0].files] == [
-            entry.sha256 for entry in second.parts[0].files
-        ]
+        assert [entry.sha256 for entry in first.parts[0].files] == [entry.sha256 for entry in second.parts[0].files]
         assert first.counts.edges > 0
         assert first.models["linker"].name == "built in"
 
@@ -386,22 +382,14 @@ class TestOtherStages:
         with pytest.raises(IndexFormatError, match="not finished"):
             read_manifest(index)
         assert build(corpus, index, stages=self.with_stage()).ran == ("count",)
-        chunks = [
-            event["chunk"]
-            for event in journal(index)
-            if event["event"] == "chunk" and event["stage"] == "count"
-        ]
+        chunks = [event["chunk"] for event in journal(index) if event["event"] == "chunk" and event["stage"] == "count"]
         assert chunks == list(range(10))
 
     def test_chunks_of_other_settings_are_dropped(self, corpus: Path, index: Path):
         with pytest.raises(HeliosError, match="on purpose"):
             build(corpus, index, stages=self.with_stage(stop_after=4))
         build(corpus, index, gold("tokens.centroids=7"), stages=self.with_stage())
-        chunks = [
-            event["chunk"]
-            for event in journal(index)
-            if event["event"] == "chunk" and event["stage"] == "count"
-        ]
+        chunks = [event["chunk"] for event in journal(index) if event["event"] == "chunk" and event["stage"] == "count"]
         assert chunks == [*range(4), *range(10)]
 
     @pytest.mark.parametrize("change", [{"model": "two"}, {"version": 2}])

@@ -101,9 +101,7 @@ def _shape(source: SourceFile) -> _Shape:
     except (ijson.JSONError, UnicodeDecodeError):
         pass
     match events:
-        case [("start_map", _), ("map_key", key), ("string" | "null" | "start_array", _)] if (
-            key in _TABLE_FIELDS
-        ):
+        case [("start_map", _), ("map_key", key), ("string" | "null" | "start_array", _)] if key in _TABLE_FIELDS:
             return _Shape.TABLE
         case [("start_map", _), ("map_key", _), ("string", _)]:
             return _Shape.PASSAGES

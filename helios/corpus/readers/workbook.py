@@ -61,9 +61,7 @@ def _sheet_table(source: SourceFile, sheet: str, grid: Grid) -> Any:
 def _sheet_grid(sheet: Any) -> Grid | None:
     """The sheet's cells without blank rows and outer blank columns; None if it has no value."""
     rows = [[_cell(cell) for cell in row] for row in sheet.iter_rows()]
-    spans = [
-        (area.min_row - 1, area.min_col - 1, area.max_row, area.max_col) for area in sheet.merged_cells.ranges
-    ]
+    spans = [(area.min_row - 1, area.min_col - 1, area.max_row, area.max_col) for area in sheet.merged_cells.ranges]
     for top, left, bottom, right in spans:
         value = rows[top][left] if top < len(rows) and left < len(rows[top]) else None
         for row in rows[top:bottom]:
