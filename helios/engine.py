@@ -47,7 +47,7 @@ class Engine:
 
         Settings are those that the index was built with, changed by `overrides` such as "search.k=20".
 
-        `threads` search together for one question; all processors by default. The encoder uses torch's own number.
+        `threads` search together for one question, by default one a processor.
 
         Raises IndexFormatError for a foreign, damaged or newer index, ConfigError for a wrong override.
         """

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from helios.errors import IndexFormatError
+from helios.errors import ConfigError, IndexFormatError
 
 FloatArray = NDArray[np.float32]
 ByteArray = NDArray[np.uint8]
@@ -29,6 +29,7 @@ LEVELS = {
 """Reconstruction levels that minimise the squared error of a unit Gaussian (Lloyd-Max)."""
 THRESHOLD = 0.98159
 """Where the two-bit quantiser changes from its inner to its outer level."""
+MAX_CENTROIDS = 1 << 16
 BLOCK = 32768
 """Vectors quantised at once: enough to fill the cells of the centroid tree, small enough for 100 MB."""
 
@@ -69,6 +70,8 @@ class Quantiser:
         """Fit rotation, a tree of about `centroids` centroids, and scale levels to a sample of unit vectors."""
         if bits not in LEVELS:
             raise ValueError(f"bits must be 1 or 2, not {bits}")
+        if centroids > MAX_CENTROIDS:
+            raise ConfigError(f"tokens.centroids={centroids}: their numbers have 16 bits, set {MAX_CENTROIDS} or less")
         rotation = random_rotation(sample_TD.shape[1], seed)
         rotated = np.ascontiguousarray(sample_TD @ rotation.T, dtype=np.float32)
         branching = max(1, round(centroids**0.5))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from helios.errors import IndexFormatError
+from helios.errors import ConfigError, IndexFormatError
 from helios.index.quantiser import QuantisedVectors, Quantiser, centroid_count, random_rotation
 
 D = 32
@@ -143,6 +143,11 @@ def test_fewer_vectors_than_centroids(count):
 def test_bits_that_there_are_not():
     with pytest.raises(ValueError, match="bits must be 1 or 2"):
         Quantiser.fit(unit_vectors(0, 10), centroids=4, bits=3)
+
+
+def test_more_centroids_than_codes_can_name():
+    with pytest.raises(ConfigError, match="tokens.centroids=65537: their numbers have 16 bits, set 65536 or less"):
+        Quantiser.fit(unit_vectors(0, 10), centroids=65537, bits=1)
 
 
 @given(tokens=st.integers(-1, 10**12))

@@ -1,0 +1,69 @@
+"""Encoding nodes for the index: order, chunks, and what is stored of each node."""
+
+import numpy as np
+import pytest
+
+from helios.corpus import CorpusStore, CorpusWriter, read_corpus
+from helios.corpus.sample import sample_path
+from helios.models.text import passage_text, segment_text
+from indexing.encoding import encode_nodes, fit_codebook, node_count, node_texts, quantise_nodes
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> CorpusStore:
+    directory = tmp_path_factory.mktemp("encoding")
+    with CorpusWriter(directory) as writer:
+        for record in read_corpus(sample_path()):
+            writer.add(record)
+    return CorpusStore.open(directory)
+
+
+@pytest.fixture(scope="module")
+def quantiser(store, encoder):
+    return fit_codebook(store, encoder, bits=2, centroids=None)
+
+
+def test_segments_come_before_passages(store):
+    nodes = node_count(store)
+    texts = list(node_texts(store, 0, nodes))
+    assert len(texts) == nodes == store.segment_count + len(store.passages)
+    assert texts[0] == segment_text(store.segment(0)).text
+    assert texts[-1] == passage_text(store.passages[len(store.passages) - 1]).text
+    border = store.segment_count
+    assert list(node_texts(store, border - 2, border + 2)) == texts[border - 2 : border + 2]
+    assert list(node_texts(store, border + 1, border + 1)) == []
+
+
+def test_the_codebook_is_the_same_for_the_same_corpus(store, encoder, quantiser):
+    again = fit_codebook(store, encoder, bits=2, centroids=None)
+    for name, array in quantiser.arrays().items():
+        np.testing.assert_array_equal(array, again.arrays()[name])
+
+
+def test_as_many_centroids_as_asked_at_most(store, encoder):
+    fitted = fit_codebook(store, encoder, bits=1, centroids=25)
+    assert 1 <= len(fitted.centroids_KD) <= 25
+    assert fitted.bits == 1
+
+
+def test_chunks_hold_what_the_encoder_gives(store, encoder, quantiser):
+    start, stop = store.segment_count - 3, store.segment_count + 3
+    nodes = encode_nodes(store, encoder, start, stop)
+    assert len(nodes) == 6
+    chunk = quantise_nodes(nodes, quantiser, vocabulary_size=encoder.vocabulary_size)
+    assert chunk["counts"].tolist() == [len(node.ids) for node in nodes]
+    assert len(chunk["codes"]) == len(chunk["scales"]) == len(chunk["residuals"]) == chunk["counts"].sum()
+    held = np.zeros(encoder.vocabulary_size, int)
+    for node in nodes:
+        held[list(set(node.ids.tolist()))] += 1
+    np.testing.assert_array_equal(chunk["frequencies"], held)
+
+
+def test_stored_vectors_are_close_and_spans_fit_them(store, encoder, engine):
+    """What the index of the sample holds (one bit a dimension) against the encoder's own vectors."""
+    texts = list(node_texts(store, 0, 40))
+    for node, tokens in enumerate(encoder.encode_documents(texts)):
+        stored = engine.part.tokens.vectors(node)
+        assert len(stored) == len(encoder.token_spans(texts[node]))
+        cosines = np.einsum("td,td->t", stored, tokens.vectors) / np.linalg.norm(stored, axis=1)
+        assert cosines.mean() > 0.8
