@@ -5,44 +5,22 @@ Shapes: S segments, P passages, U retrieval units, D vector dimensions.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ConfigError, EvaluationError
-from helios.evaluation.edges import RankedEdge
+from helios.evaluation.edges import Corpus, RankedEdge, with_texts
 from helios.evaluation.linearise import linearise_passage, linearise_segment
 from helios.evaluation.units import RetrievalUnit, edge_pairs, edges_of_ranking, lone_passages
 from helios.graph import DataGraph
-from helios.types import Edge, Passage, ScoredEdge, Segment
+from helios.types import Edge, ScoredEdge
 
 K1, B = 0.9, 0.4
 
 _WORD = re.compile(r"\w+")
-
-
-class Corpus(Protocol):
-    """What a baseline reads of a corpus store."""
-
-    @property
-    def segment_count(self) -> int:
-        """How many segments there are."""
-        ...
-
-    @property
-    def passages(self) -> Sequence[Passage]:
-        """Passages by number."""
-        ...
-
-    def segment(self, number: int, /) -> Segment:
-        """One segment by number."""
-        ...
-
-    def segments(self) -> Iterable[Segment]:
-        """All segments in order."""
-        ...
 
 
 class Bm25Baseline:
@@ -82,7 +60,7 @@ class Bm25Baseline:
         else:
             passage_scores = self._passages.get_scores_from_ids(tokens)
             edges = _rank_segments(self.graph, self.unit, self._lone, scores, passage_scores, k=k)
-        return _with_texts(edges, self.corpus)
+        return with_texts(edges, self.corpus)
 
 
 class DenseBaseline:
@@ -128,7 +106,7 @@ class DenseBaseline:
                 )
                 segments = np.concatenate([(segments + sums) / self._norms, passages[self._lone]])
             edges = _rank_segments(self.graph, self.unit, self._lone, segments, passages, k=k, floor=-np.inf)
-        return _with_texts(edges, self.corpus)
+        return with_texts(edges, self.corpus)
 
     def _edge_norms(self, *, batch: int = 65536) -> NDArray[np.float32]:
         """float32[U]: |s + p| of every pair, 1 for a lone node."""
@@ -274,17 +252,6 @@ def _unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows of length 1; a zero row stays zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)
-
-
-def _with_texts(edges: Iterable[ScoredEdge], corpus: Corpus) -> tuple[RankedEdge, ...]:
-    return tuple(
-        RankedEdge(
-            None if scored.edge.segment is None else corpus.segment(scored.edge.segment),
-            None if scored.edge.passage is None else corpus.passages[scored.edge.passage],
-            scored.score,
-        )
-        for scored in edges
-    )
 
 
 def _check_sizes(graph: DataGraph, segment_count: int, passage_count: int) -> None:

@@ -1,9 +1,32 @@
 """Edges as evaluation sees them: by the names that the corpus gives, not by numbers of one index."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from helios.types import Evidence, Passage, Segment, SegmentId
+from helios.types import Evidence, Passage, ScoredEdge, Segment, SegmentId
+
+
+class Corpus(Protocol):
+    """What evaluation reads of a corpus store."""
+
+    @property
+    def segment_count(self) -> int:
+        """How many segments there are."""
+        ...
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """Passages by number."""
+        ...
+
+    def segment(self, number: int, /) -> Segment:
+        """One segment by number."""
+        ...
+
+    def segments(self) -> Iterable[Segment]:
+        """All segments in order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +68,18 @@ class RankedEdge:
 def ranked_edges(evidence: Evidence) -> tuple[RankedEdge, ...]:
     """The ranked list of a search, best first."""
     return tuple(RankedEdge(edge.segment, edge.passage, edge.score) for edge in evidence.edges)
+
+
+def with_texts(edges: Iterable[ScoredEdge], corpus: Corpus) -> tuple[RankedEdge, ...]:
+    """Scored edges by their numbers, as ranked edges with their texts."""
+    return tuple(
+        RankedEdge(
+            None if scored.edge.segment is None else corpus.segment(scored.edge.segment),
+            None if scored.edge.passage is None else corpus.passages[scored.edge.passage],
+            scored.score,
+        )
+        for scored in edges
+    )
 
 
 def table_order(edge_ids: Sequence[EdgeId]) -> tuple[str, ...]:

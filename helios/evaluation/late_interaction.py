@@ -6,13 +6,14 @@ Every unit is scored exactly from the same stored token vectors, after a first p
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.evaluation.edges import RankedEdge
+from helios.evaluation.edges import RankedEdge, with_texts
 from helios.evaluation.units import RetrievalUnit, edges_of_ranking
 from helios.index.search import FactoredSearch, Query
 from helios.models.encoder import TokenEncoder
 from helios.retrieval.part import SearchPart, node_units
 from helios.types import Edge, ScoredEdge
 
+FloatArray = NDArray[np.float32]
 FIRST_PASS = 2000
 """Units whose bounds are checked by exact scoring."""
 
@@ -31,15 +32,7 @@ class LateInteraction:
         """The k best edges that the ranked units stand for."""
         query = Query.of(question, self.encoder.encode_question(question), self.part.tokens)
         edges = self._edges(query)[:k] if self.unit is RetrievalUnit.EDGE else self._expanded(query, k=k)
-        corpus = self.part.corpus
-        return tuple(
-            RankedEdge(
-                None if scored.edge.segment is None else corpus.segment(scored.edge.segment),
-                None if scored.edge.passage is None else corpus.passages[scored.edge.passage],
-                scored.score,
-            )
-            for scored in edges
-        )
+        return with_texts(edges, self.part.corpus)
 
     def _edges(self, query: Query) -> list[ScoredEdge]:
         found = self._search.candidates(query, count=FIRST_PASS, lexical_weight=0.0)
@@ -58,7 +51,7 @@ class LateInteraction:
         scores = found.maxsim[~is_passage]
         if self.unit is RetrievalUnit.STAR:
             segments = np.unique(np.concatenate([segments, self._centres(nodes[is_passage])]))
-            scores = np.array([self._star(query, int(segment)) for segment in segments], np.float32)
+            scores = self._star_scores(query, segments)
         order = np.argsort(-scores, kind="stable")
         ranking = [(Edge(int(segments[i]), None), float(scores[i])) for i in order]
         return edges_of_ranking(graph, ranking, passages, k=k)
@@ -70,8 +63,14 @@ class LateInteraction:
         linked = [graph.segments_of(int(passage)) for passage in best]
         return np.concatenate(linked).astype(np.int64) if linked else np.zeros(0, np.int64)
 
-    def _star(self, query: Query, segment: int) -> float:
+    def _star_scores(self, query: Query, segments: NDArray[np.int64]) -> FloatArray:
+        """MaxSim of each segment together with all its passages; every node is scored once."""
         graph = self.part.graph
-        members = np.concatenate([[segment], graph.passages_of(segment) + graph.segment_count]).astype(np.int64)
-        maxima = self._search.node_maxima(query, members).max(axis=0)
-        return float(maxima @ query.weights_Q)
+        stars = [np.append(segment, graph.passages_of(int(segment)) + graph.segment_count) for segment in segments]
+        if not stars:
+            return np.zeros(0, np.float32)
+        starts = np.cumsum([0, *map(len, stars[:-1])])
+        nodes, places = np.unique(np.concatenate(stars), return_inverse=True)
+        maxima = self._search.node_maxima(query, nodes.astype(np.int64))[places]
+        scores: FloatArray = np.maximum.reduceat(maxima, starts, axis=0) @ query.weights_Q
+        return scores
