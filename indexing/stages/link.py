@@ -127,8 +127,7 @@ def link_arrays(rows: list[tuple[int, int, int, int, int, float]]) -> dict[str, 
     """(segment, passage, column, start, end, score) rows as columns of the right types."""
     columns = zip(*rows, strict=True) if rows else [()] * len(LINK_COLUMNS)
     return {
-        name: np.array(column, dtype=kind)
-        for (name, kind), column in zip(LINK_COLUMNS.items(), columns, strict=True)
+        name: np.array(column, dtype=kind) for (name, kind), column in zip(LINK_COLUMNS.items(), columns, strict=True)
     }
 
 
