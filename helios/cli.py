@@ -79,7 +79,7 @@ class RootGroup(TyperGroup):
     """Turns errors that a user can mend into one message and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; HeliosError becomes a message on stderr and exit code 1."""
+        """Run the chosen command; HeliosError, and a file that cannot be used, become a message and exit code 1."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -94,6 +94,12 @@ class RootGroup(TyperGroup):
             raise typer.Exit(130) from None
         except BrokenPipeError:
             _discard_output()
+            raise typer.Exit(1) from None
+        except OSError as error:
+            if error.filename is None or ctx.params.get("debug"):
+                raise
+            typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+            typer.echo(f"{error.filename}: {error.strerror} (`helios --debug ...` shows where)", err=True)
             raise typer.Exit(1) from None
         return result
 

@@ -201,3 +201,19 @@ def test_doctor_reports_this_machine(tmp_path: Path):
     assert result.exit_code == (1 if report["base_model"]["error"] else 0)
     readable = CliRunner().invoke(build_app(), ["doctor"])
     assert "bf16" in readable.stdout
+
+
+def test_a_file_that_cannot_be_used_is_named_without_a_traceback(tmp_path: Path):
+    def work() -> None:
+        (tmp_path / "absent" / "out").mkdir()
+
+    result = CliRunner().invoke(app_with(work), ["work"])
+    assert result.exit_code == 1
+    assert f"error: {tmp_path / 'absent' / 'out'}: No such file or directory" in result.output
+    assert isinstance(CliRunner().invoke(app_with(work), ["--debug", "work"]).exception, FileNotFoundError)
+
+
+def test_an_empty_question_is_wrong_usage(tmp_path: Path):
+    result = run("search", " ", "--index", str(tmp_path))
+    assert result.returncode == 2
+    assert "the question is empty" in result.stderr

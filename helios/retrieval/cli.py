@@ -22,6 +22,8 @@ def search_command(
     overrides: Annotated[list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")] = None,
 ) -> None:
     """Rank evidence for a question."""
+    if not question.strip():
+        raise typer.BadParameter("the question is empty")
     from helios.engine import Engine
 
     with Engine.open(index, overrides=overrides or []) as engine:
