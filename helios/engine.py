@@ -30,7 +30,11 @@ from helios.types import Evidence, EvidenceEdge, ScoredEdge
 
 
 class Engine:
-    """A snapshot of an index and the models that search it; safe to share between threads."""
+    """A snapshot of an index and the models that search it; safe to share between threads.
+
+    The encoder sets torch to one thread a question, for the whole process: questions share the processors better
+    than their tokens do.
+    """
 
     def __init__(self, snapshot: Snapshot, config: Config, *, threads: int | None = None) -> None:
         self.snapshot = snapshot

@@ -43,11 +43,13 @@ def fit_codebook(
     texts = [next(node_texts(store, int(node), int(node) + 1)) for node in chosen]
     vectors = [tokens.vectors for tokens in encoder.encode_documents(texts)]
     sample = np.concatenate(vectors) if vectors else np.zeros((1, encoder.dimension), np.float32)
+    del vectors  # a sample of a large corpus is a gigabyte: hold it once
     expected_tokens = int(len(sample) * max(1.0, nodes / max(1, len(chosen))))
     count = centroids or centroid_count(expected_tokens)
     wanted = min(len(sample), SAMPLE_TOKENS_PER_CENTROID * count)
-    kept = np.sort(random.permutation(len(sample))[:wanted])
-    return Quantiser.fit(np.ascontiguousarray(sample[kept]), centroids=count, bits=bits, seed=seed)
+    if wanted < len(sample):
+        sample = sample[np.sort(random.permutation(len(sample))[:wanted])]
+    return Quantiser.fit(sample, centroids=count, bits=bits, seed=seed)
 
 
 def encode_nodes(store: CorpusStore, encoder: TokenEncoder, start: int, stop: int) -> list[TokenVectors]:

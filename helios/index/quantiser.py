@@ -83,7 +83,8 @@ class Quantiser:
         ]
         offsets = np.concatenate([[0], np.cumsum([len(cell) for cell in cells])]).astype(np.int64)
         unscaled = cls(rotation, coarse, offsets, np.concatenate(cells), np.ones(256, np.float32), bits)
-        residual = rotated - unscaled.centroids_KD[unscaled.nearest(rotated)]
+        residual = unscaled.centroids_KD[unscaled.nearest(rotated)]
+        np.subtract(rotated, residual, out=residual)
         scales = np.sqrt(np.einsum("td,td->t", residual, residual) / unscaled.dimension)
         levels = np.maximum(np.quantile(scales, (np.arange(256) + 0.5) / 256), 1e-6)
         return replace(unscaled, scale_levels=levels.astype(np.float32))
