@@ -70,7 +70,7 @@ def test_config_file_and_overrides(index: Path, tmp_path: Path):
     shutil.copytree(index, tmp_path / "index")
     (tmp_path / "mine.yaml").write_text("linking:\n  source: none\nsearch:\n  k: 9\n", encoding="utf-8")
     arguments = ["--out", tmp_path / "index", "--config", tmp_path / "mine.yaml", "--json", "--workers", "1"]
-    result = helios("index", "build", sample_path(), *arguments, "search.k=8")
+    result = helios("index", "build", sample_path(), *arguments, "search.k=8", "encoder.runtime=torch")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["counts"]["edges"] == 0
