@@ -96,7 +96,7 @@ class MiniLMEncoder:
 
     @property
     def name(self) -> str:
-        return NAME
+        return self.base.folder.name if self.base.source == "config" else NAME
 
     @property
     def dimension(self) -> int:
@@ -109,7 +109,8 @@ class MiniLMEncoder:
     @property
     def fingerprint(self) -> str:
         settings = f"{self.base.sha256} last-layer unit no-punctuation max={self.max_tokens}"
-        return sha256(settings.encode()).hexdigest()
+        files = b"".join((self.base.folder / name).read_bytes() for name in ("config.json", "tokenizer.json"))
+        return sha256(settings.encode() + files).hexdigest()
 
     def encode_documents(self, texts: Sequence[str]) -> Iterator[TokenVectors]:
         encodings = self._tokenizer.encode_batch(list(texts))
