@@ -1,7 +1,6 @@
 # `make demo` and `make test` do all the set-up they need on a machine with Python 3.11 or newer.
 
 SHELL := bash
-.SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help demo test check tests format lock clean
 
@@ -38,7 +37,7 @@ format: $(VENV)/installed-dev  ## Format the code and mend what ruff can mend
 # Prints one line per package, so that a slow download does not look like a hang.
 define install
 @echo "installing $(1) into $(VENV): the first time this downloads several hundred MB"
-@$(PIP) install --requirement $(1) | awk '/^ *(Downloading|Using cached) .*\.(whl|tar\.gz) \(/ { \
+@set -o pipefail; $(PIP) install --requirement $(1) | awk '/^ *(Downloading|Using cached) .*\.(whl|tar\.gz) \(/ { \
 	n = split($$2 == "cached" ? $$3 : $$2, path, "/"); sub("%2B", "+", path[n]); \
 	print "  " path[n], $$(NF - 1), $$NF; fflush() } \
 	/^Installing collected packages/ { print "unpacking " NF - 3 " packages"; fflush() }'
@@ -68,7 +67,7 @@ $(VENV)/pyvenv.cfg:
 
 # Resolves the ranges of pyproject.toml in an empty environment and writes what was installed.
 lock:  ## Renew requirements.lock and requirements-dev.lock
-	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	@set -eu -o pipefail; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
 	for python in $(CANDIDATES); do command -v $$python > /dev/null && break; done; \
 	$$python -m venv "$$scratch/venv"; \
 	printf '%s\n' $(HOLD) > "$$scratch/hold"; \
