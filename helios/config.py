@@ -63,8 +63,12 @@ class SearchSettings(Section):
     k: int = Field(default=50, ge=1)
     candidates: int = Field(default=2000, ge=1)
     """Edges whose bounds are checked by exact scoring."""
+    segment_weight: float = Field(default=0.4, ge=0.0)
+    """What the MaxSim of an edge's row alone adds to that of the edge."""
+    star_weight: float = Field(default=0.4, ge=0.0)
+    """What the MaxSim of the row with all its passages adds."""
     lexical_weight: float = Field(default=0.05, ge=0.0)
-    """BM25's factor in the fused score: MaxSim + lexical_weight · BM25."""
+    """What BM25 of the edge adds."""
     bm25_k1: float = Field(default=0.9, ge=0.0)
     bm25_b: float = Field(default=0.4, ge=0.0, le=1.0)
 

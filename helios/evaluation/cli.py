@@ -22,6 +22,7 @@ from helios.evaluation.questions import Question, read_questions
 from helios.evaluation.report import render, to_json
 from helios.evaluation.runs import write_qrels, write_run
 from helios.evaluation.units import RetrievalUnit
+from helios.retrieval.edges import fusion_of
 
 if TYPE_CHECKING:
     from helios.engine import Engine
@@ -124,7 +125,7 @@ def _exactness(engine: "Engine", questions: Sequence[Question], count: int, *, s
         task = bar.add_task("exact scan", total=None)
         return measure_exactness(
             engine.part, engine.encoder, chosen, candidates=settings.candidates,
-            lexical_weight=settings.lexical_weight,
+            fusion=fusion_of(settings),
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from helios.index.search import Query, Units
+from helios.index.search import Fusion, Query, Units
 from helios.index.tokens import TokenStore
 from helios.models.encoder import TokenEncoder
 from helios.retrieval.part import SearchPart
@@ -34,7 +34,7 @@ class Exactness:
 
 
 def measure_exactness(
-    part: SearchPart, encoder: TokenEncoder, questions: Sequence[str], *, candidates: int, lexical_weight: float,
+    part: SearchPart, encoder: TokenEncoder, questions: Sequence[str], *, candidates: int, fusion: Fusion,
     depth: int = 100, progress: Callable[[int, int], None] | None = None,
 ) -> Exactness:  # fmt: skip
     """Compare candidate generation with an exact scan; `progress` is told nodes done and nodes in all."""
@@ -49,7 +49,7 @@ def measure_exactness(
         columns = slice(int(firsts[number]), int(firsts[number + 1]))
         scores = unit_scores(search.units, maxima_NQ[:, columns], query.weights_Q[: counts[number]])
         exact = np.argpartition(-scores, min(depth, len(scores) - 1))[:depth]
-        offered = search.candidates(query, count=candidates, lexical_weight=lexical_weight)
+        offered = search.candidates(query, count=candidates, fusion=fusion)
         first = offered.units[np.argsort(-offered.maxsim, kind="stable")[:depth]]
         found.append(np.isin(exact, offered.units).mean())
         ranked.append(np.isin(exact, first).mean())

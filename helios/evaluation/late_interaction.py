@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from helios.evaluation.edges import RankedEdge, with_texts
 from helios.evaluation.units import RetrievalUnit, edges_of_ranking
-from helios.index.search import FactoredSearch, Query
+from helios.index.search import FactoredSearch, Fusion, Query
 from helios.models.encoder import TokenEncoder
 from helios.retrieval.part import SearchPart, node_units
 from helios.types import Edge, ScoredEdge
@@ -35,14 +35,14 @@ class LateInteraction:
         return with_texts(edges, self.part.corpus)
 
     def _edges(self, query: Query) -> list[ScoredEdge]:
-        found = self._search.candidates(query, count=FIRST_PASS, lexical_weight=0.0)
+        found = self._search.candidates(query, count=FIRST_PASS, fusion=Fusion())
         order = np.argsort(-found.maxsim, kind="stable")
         return [ScoredEdge(self.part.edge(int(found.units[i])), float(found.maxsim[i])) for i in order]
 
     def _expanded(self, query: Query, *, k: int) -> list[ScoredEdge]:
         """Ranked segments (alone or as stars) and lone passages, taken apart into edges."""
         graph = self.part.graph
-        found = self._search.candidates(query, count=FIRST_PASS, lexical_weight=0.0)
+        found = self._search.candidates(query, count=FIRST_PASS, fusion=Fusion())
         nodes = self._search.node_of(found.units)
         passages = np.full(graph.passage_count, -np.inf, np.float32)
         is_passage = nodes >= graph.segment_count

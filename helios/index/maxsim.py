@@ -50,18 +50,41 @@ def node_bounds(
 
 
 @njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
-def edge_bounds(
-    left: np.ndarray, right: np.ndarray, bounds_NQ: np.ndarray, out_E: np.ndarray, start: int, stop: int
-) -> None:
-    """out[e] = sum over q of max(bounds[left[e], q], bounds[right[e], q]) as an integer."""
+def star_bounds(
+    starts: np.ndarray, left: np.ndarray, right: np.ndarray, bounds_NQ: np.ndarray, sums_E3: np.ndarray,
+    start: int, stop: int,
+) -> None:  # fmt: skip
+    """sums[e] = bounds of the edge, of its segment alone and of its whole star, each summed over q, as integers.
+
+    Star s is the units [starts[s], starts[s + 1]), which share their left node; row N of `bounds` is zero.
+    A unit without a left node is a star of its own, and its segment is its right node.
+    """
     lanes = bounds_NQ.shape[1]
-    for e in range(start, stop):
-        a = left[e]
-        b = right[e]
-        total = np.int32(0)
+    none = bounds_NQ.shape[0] - 1
+    best = np.empty(lanes, np.uint8)
+    for s in range(start, stop):
+        first = starts[s]
+        last = starts[s + 1]
+        a = left[first]
+        centre = right[first] if a == none else a
+        segment = np.int32(0)
         for q in range(lanes):
-            total += np.int32(max(bounds_NQ[a, q], bounds_NQ[b, q]))
-        out_E[e] = total
+            best[q] = bounds_NQ[centre, q]
+            segment += np.int32(bounds_NQ[centre, q])
+        for e in range(first, last):
+            b = right[e]
+            total = np.int32(0)
+            for q in range(lanes):
+                value = bounds_NQ[b, q]
+                total += np.int32(max(bounds_NQ[a, q], value))
+                best[q] = max(best[q], value)
+            sums_E3[e, 0] = total
+        star = np.int32(0)
+        for q in range(lanes):
+            star += np.int32(best[q])
+        for e in range(first, last):
+            sums_E3[e, 1] = segment
+            sums_E3[e, 2] = star
 
 
 @njit(nogil=True, cache=True, boundscheck=False, fastmath=True)

@@ -4,7 +4,8 @@ MaxSim of an edge is, a query token at a time, the larger of its two nodes' maxi
 interaction), so nodes are looked at once and edges cost one comparison a token:
 
 1. node bounds: for all nodes, MaxSim against centroids alone, eight bits a token;
-2. edge bounds: the sum of the larger side, fused with BM25 of the edge, over *all* edges;
+2. edge bounds: the sum of the larger side, fused with those of the edge's row and star and with BM25, over *all*
+   edges;
 3. exact: the best edges' nodes are scored from their stored residuals.
 
 Shape legend: N nodes, E units (edges, then lone nodes), C candidates, Q query tokens (padded lanes), T terms.
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.index.lexical import Postings, edge_bm25
-from helios.index.maxsim import edge_bounds, edge_scores, node_bounds, node_maxima, padded
+from helios.index.maxsim import edge_scores, node_bounds, node_maxima, padded, star_bounds
 from helios.index.tokens import TokenStore
 from helios.models.encoder import TokenVectors
 
@@ -39,12 +40,32 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
+class Fusion:
+    """How much the other scores of an edge count beside its own MaxSim.
+
+    `segment` is the MaxSim of its row alone, `star` that of the row with all its passages: both are already there
+    when edges are scored, and tell whether the edge's row is the right one. `lexical` is BM25 of the edge.
+    """
+
+    segment: float = 0.0
+    star: float = 0.0
+    lexical: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
-    """Exactly scored units of one question: unit numbers with their two scores, in the order of their bounds."""
+    """Scored units of one question, best bound first: exact MaxSim of edge and segment, bound of the star, BM25."""
 
     units: NDArray[np.int64]
     maxsim: FloatArray
+    segment: FloatArray
+    star: FloatArray
     lexical: FloatArray
+
+    def fused(self, fusion: Fusion) -> FloatArray:
+        """One score a unit."""
+        scores = self.maxsim + fusion.segment * self.segment + fusion.star * self.star + fusion.lexical * self.lexical
+        return np.asarray(scores, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +107,7 @@ class FactoredSearch:
         self.b = b
         self._threads = max(1, threads)
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
+        self._stars = _star_starts(units, tokens.node_count)
         self._all_nodes = np.arange(tokens.node_count, dtype=np.int64)
 
     def close(self) -> None:
@@ -93,30 +115,37 @@ class FactoredSearch:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def candidates(self, query: Query, *, count: int, lexical_weight: float) -> Candidates:
-        """The units with the best bound, best first, exactly scored.
+    def candidates(self, query: Query, *, count: int, fusion: Fusion) -> Candidates:
+        """The units with the best fused bound, best first, with their scores.
 
-        `lexical_weight` is BM25's factor in the fused bound; with 0 it is not computed and given as 0.
+        BM25 is not computed where it does not count, and given as 0.
         """
         if len(self.units) == 0:
-            return Candidates(np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32))
+            nothing = np.zeros(0, np.float32)
+            return Candidates(np.zeros(0, np.int64), nothing, nothing, nothing, nothing)
         centroid_KQ = self._centroid_scores(query)
-        lexical = self.lexical_scores(query.text) if lexical_weight else np.zeros(len(self.units), np.float32)
-        fused = self._bounds(query, centroid_KQ) + lexical_weight * lexical
-        best = _top(fused, count)
-        return Candidates(best, self.exact(query, best, centroid_KQ=centroid_KQ), lexical[best])
+        lexical = self.lexical_scores(query.text) if fusion.lexical else np.zeros(len(self.units), np.float32)
+        bounds_E3, step = self._bounds(query, centroid_KQ)
+        beside = np.array([1.0, fusion.segment, fusion.star], np.float32) * step
+        best = _top(bounds_E3 @ beside + np.float32(fusion.lexical) * lexical, count)
+        maxsim, segment = self.exact(query, best, centroid_KQ=centroid_KQ)
+        return Candidates(best, maxsim, segment, bounds_E3[best, 2] * step, lexical[best])
 
-    def exact(self, query: Query, units: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None) -> FloatArray:
-        """Factored MaxSim of the given units from the stored vectors."""
+    def exact(
+        self, query: Query, units: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Factored MaxSim of the given units, and of their segments alone, from the stored vectors."""
         if centroid_KQ is None:
             centroid_KQ = self._centroid_scores(query)
         left, right = self.units.left[units], self.units.right[units]
         nodes = np.unique(np.concatenate([left, right])).astype(np.int64)
         nodes = nodes[nodes < self.tokens.node_count]
         maxima = self.node_maxima(query, nodes, centroid_KQ=centroid_KQ)
+        left_places, right_places = _places(nodes, left), _places(nodes, right)
         scores = np.empty(len(units), np.float32)
-        edge_scores(_places(nodes, left), _places(nodes, right), maxima, query.weights_Q, scores)
-        return scores
+        edge_scores(left_places, right_places, maxima, query.weights_Q, scores)
+        alone: FloatArray = maxima @ query.weights_Q
+        return scores, alone[np.where(left_places < 0, right_places, left_places)]
 
     def node_maxima(
         self, query: Query, nodes: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None
@@ -151,17 +180,18 @@ class FactoredSearch:
         scores: FloatArray = self.tokens.quantiser.centroids_KD @ query.vectors_QD.T
         return np.ascontiguousarray(scores)
 
-    def _bounds(self, query: Query, centroid_KQ: FloatArray) -> FloatArray:
-        """Approximate MaxSim of every unit from centroids alone, on the scale of the exact score."""
+    def _bounds(self, query: Query, centroid_KQ: FloatArray) -> tuple[FloatArray, np.float32]:
+        """MaxSim of every unit, of its segment and of its star (E, 3) from centroids alone, in steps of a score."""
         weighted = np.maximum(centroid_KQ * query.weights_Q, 0.0)
         step = max(float(weighted.max()), 1e-6) / 255.0
         table = np.rint(weighted / step).astype(np.uint8)
         bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
         store = self.tokens
         self._split(len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds)
-        sums = np.empty(len(self.units), np.int32)
-        self._split(len(self.units), edge_bounds, self.units.left, self.units.right, bounds, sums)
-        return sums.astype(np.float32) * np.float32(step)
+        sums = np.empty((len(self.units), 3), np.float32)
+        stars = len(self._stars) - 1
+        self._split(stars, star_bounds, self._stars, self.units.left, self.units.right, bounds, sums)
+        return sums, np.float32(step)
 
     def _split(self, count: int, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run a kernel over [0, count), in as many ranges as there are threads."""
@@ -172,6 +202,15 @@ class FactoredSearch:
         spans = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         for future in [self._pool.submit(kernel, *arguments, start, stop) for start, stop in spans]:
             future.result()
+
+
+def _star_starts(units: Units, node_count: int) -> NDArray[np.int64]:
+    """Where each star's units begin, and their end: neighbours with the same left node are a star."""
+    if len(units) == 0:
+        return np.zeros(1, np.int64)
+    begins = np.ones(len(units), bool)
+    begins[1:] = (units.left[1:] != units.left[:-1]) | (units.left[1:] == node_count)
+    return np.append(np.flatnonzero(begins), len(units))
 
 
 def _top(scores: FloatArray, count: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from helios.config import SearchSettings
-from helios.index.search import Query
+from helios.index.search import Fusion, Query
 from helios.models.encoder import TokenEncoder
 from helios.retrieval.part import SearchPart
 from helios.types import ScoredEdge
@@ -23,7 +23,7 @@ class EdgeIndex(Protocol):
 
 
 class FactoredEdges:
-    """Factored MaxSim fused with BM25 over edges; one store of node vectors serves every edge."""
+    """Factored MaxSim of edge, row and star fused with BM25; one store of node vectors serves them all."""
 
     def __init__(self, parts: Sequence[SearchPart], encoder: TokenEncoder, settings: SearchSettings) -> None:
         self.parts = parts
@@ -39,8 +39,13 @@ class FactoredEdges:
         return ranked
 
     def _rank(self, part: SearchPart, query: Query, *, k: int) -> list[ScoredEdge]:
-        weight = self.settings.lexical_weight
-        found = part.search.candidates(query, count=max(k, self.settings.candidates), lexical_weight=weight)
-        scores = found.maxsim + np.float32(weight) * found.lexical
+        fusion = fusion_of(self.settings)
+        found = part.search.candidates(query, count=max(k, self.settings.candidates), fusion=fusion)
+        scores = found.fused(fusion)
         order = np.lexsort((found.units, -scores))[:k]
         return [ScoredEdge(part.edge(int(found.units[i])), float(scores[i])) for i in order]
+
+
+def fusion_of(settings: SearchSettings) -> Fusion:
+    """The weights of the settings."""
+    return Fusion(settings.segment_weight, settings.star_weight, settings.lexical_weight)

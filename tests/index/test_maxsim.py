@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helios.index.maxsim import LANES, edge_bounds, edge_scores, node_bounds, node_maxima, padded
+from helios.index.maxsim import LANES, edge_scores, node_bounds, node_maxima, padded, star_bounds
 
 LENGTHS = st.lists(st.integers(1, 11), min_size=1, max_size=7)
 
@@ -74,10 +74,12 @@ def test_bounds_are_maxima_over_centroids_alone(make_store, lengths, seed):
     left = np.arange(len(lengths), dtype=np.int32)
     right = np.full(len(lengths), len(lengths), np.int32)
     right[0] = len(lengths) - 1
-    sums = np.empty(len(left), np.int32)
-    edge_bounds(left, right, bounds, sums, 0, len(left))
+    sums = np.empty((len(left), 3), np.float32)
+    star_bounds(np.arange(len(left) + 1), left, right, bounds, sums, 0, len(left))
     expected = np.maximum(bounds[left], bounds[right]).astype(np.int64).sum(axis=1)
-    np.testing.assert_array_equal(sums, expected)
+    np.testing.assert_array_equal(sums[:, 0], expected)
+    np.testing.assert_array_equal(sums[:, 1], bounds[left].astype(np.int64).sum(axis=1))
+    np.testing.assert_array_equal(sums[:, 2], expected)
 
 
 def test_kernels_leave_other_ranges_alone(make_store):

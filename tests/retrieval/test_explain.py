@@ -2,9 +2,11 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from helios.engine import Engine
+from helios.index.search import Query
 from helios.models.text import passage_text
 from helios.types import EvidenceEdge, TokenMatch
 
@@ -48,16 +50,18 @@ def test_words_of_the_question_match_themselves(engine: Engine):
     assert (matches["32"].word, matches["32"].where) == ("32", "cell:1")
 
 
-def test_matches_add_up_to_the_score(engine: Engine):
-    """Weighted by their tokens' rarity, similarities are the MaxSim part of the score."""
+def test_matches_add_up_to_the_edges_maxsim(engine: Engine):
+    """Weighted by their tokens' rarity, similarities are the exact MaxSim of the edge."""
     evidence = engine.search(QUESTION, k=5, explain=True)
-    weights = engine.part.tokens.token_weights(engine.encoder.encode_question(QUESTION).ids)
-    lexical = engine.part.search.lexical_scores(QUESTION)
-    units = {engine.part.edge(unit): unit for unit in range(len(lexical))}
+    tokens = engine.encoder.encode_question(QUESTION)
+    search = engine.part.search
+    query = Query.of(QUESTION, tokens, engine.part.tokens)
+    units = {engine.part.edge(unit): unit for unit in range(len(search.units))}
+    weights = engine.part.tokens.token_weights(tokens.ids)
     for scored, edge in zip(engine.retrieve_edges(QUESTION, k=5).edges, evidence.edges, strict=True):
-        maxsim = sum(float(w) * m.similarity for w, m in zip(weights, edge.matches, strict=True))
-        bm25 = engine.config.search.lexical_weight * float(lexical[units[scored.edge]])
-        assert edge.score == pytest.approx(maxsim + bm25, abs=1e-3)
+        maxsim, _ = search.exact(query, np.array([units[scored.edge]]))
+        matched = sum(float(w) * m.similarity for w, m in zip(weights, edge.matches, strict=True))
+        assert float(maxsim[0]) == pytest.approx(matched, abs=1e-3)
 
 
 def test_unasked_nothing_is_explained(engine: Engine):
