@@ -4,14 +4,20 @@ import json
 import os
 import platform
 import shutil
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from helios import __version__
 from helios.errors import HeliosError
+from helios.types import Passage
+
+if TYPE_CHECKING:
+    from helios.models.routes import RouteSpeed
 
 PACKAGES = (
     "numpy", "pyarrow", "torch", "tokenizers", "faiss-cpu", "faiss-gpu", "openvino", "spacy", "lightgbm",
@@ -21,10 +27,13 @@ PACKAGES = (
 
 def doctor_command(
     directory: Annotated[Path, typer.Option("--dir", help="Folder whose free disk space is shown.")] = Path(),
+    encoder: Annotated[bool, typer.Option("--encoder", help="Also measure how fast texts are encoded.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what is installed and what this machine can do; exit code 1 if searching is not possible."""
     report = examine(directory)
+    if encoder and not report["base_model"]["error"]:
+        report["encoder"] = [asdict(speed) for speed in encoder_speeds()]
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     else:
@@ -43,6 +52,24 @@ def examine(directory: Path = Path()) -> dict[str, Any]:
         "machine": _machine(directory),
         "base_model": _base_model(),
     }
+
+
+def encoder_speeds(*, batch: int = 32, length: int = 128) -> "list[RouteSpeed]":
+    """Every installed route of the encoder, timed on one batch of the sample corpus's text."""
+    from tokenizers import Tokenizer
+
+    from helios.corpus import read_corpus
+    from helios.corpus.sample import sample_path
+    from helios.models.base import find_base_model
+    from helios.models.bert import load_bert
+    from helios.models.routes import measure_routes
+
+    folder = find_base_model().folder
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    texts = [record.text for record in read_corpus(sample_path()) if isinstance(record, Passage)]
+    ids = np.resize(np.array(tokenizer.encode(" ".join(texts)).ids, np.int64), (batch, length))
+    return list(measure_routes(load_bert(folder), ids, threads=os.cpu_count() or 1))
 
 
 def _version(package: str) -> str | None:
@@ -107,6 +134,16 @@ def _lines(report: dict[str, Any]) -> list[str]:
         f"memory       {machine['memory_free'] / 1e9:.1f} GB free of {machine['memory_total'] / 1e9:.1f} GB",
         f"disk         {machine['disk_free'] / 1e9:.1f} GB free at {machine['disk_of']}",
         f"base model   {found}",
+        *_speed_lines(report.get("encoder", [])),
         "packages",
         *packages,
     ]
+
+
+def _speed_lines(speeds: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        f"  {speed['route']:15} {speed['tokens_per_second']:8,.0f} tokens/s   cosine to fp32 "
+        f"{speed['mean_cosine']:.5f} on average, {speed['worst_cosine']:.4f} at worst"
+        for speed in speeds
+    ]
+    return ["encoder", *lines] if lines else []

@@ -77,6 +77,10 @@ class Engine:
         timings = {"retrieve": (retrieved - started) * 1e3, "evidence": (perf_counter() - retrieved) * 1e3}
         return Evidence(question, edges, timings)
 
+    def warm_up(self) -> None:
+        """Load models and compile kernels now rather than in the first search; servers do this before they listen."""
+        self.retrieve_edges("warm up", k=1)
+
     def retrieve_edges(self, question: str, *, k: int) -> Subgraph:
         """Edge-based bipartite subgraph retrieval (4.1)."""
         (edges,) = self.edge_index.retrieve(question, k=k)

@@ -17,7 +17,7 @@ from pathlib import Path
 from helios import __version__
 from helios.config import Config
 from helios.corpus.rejects import OnError
-from helios.errors import ConfigError, HeliosError, IndexFormatError
+from helios.errors import ConfigError, CorpusError, HeliosError, IndexFormatError
 from helios.index.durable import fsync_tree
 from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
@@ -107,6 +107,8 @@ def build_index(
 
 def check_places(corpus: Path, out: Path) -> None:
     """Refuse an output that is not an index and not empty, or that lies inside the corpus."""
+    if not corpus.exists():
+        raise CorpusError(f"{corpus}: no such file or folder; give the corpus to index")
     inside, outside = out.resolve(), corpus.resolve()
     if inside == outside or outside in inside.parents or inside in outside.parents:
         raise ConfigError(f"{out}: the index and the corpus {corpus} must be in separate folders")

@@ -4,6 +4,7 @@ Both hold everything in memory and rebuild it from the corpus: they are yardstic
 Shapes: S segments, P passages, U retrieval units, D vector dimensions.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -177,6 +178,7 @@ def _libraries() -> tuple[Any, Any]:
         raise ConfigError(
             f"the BM25 baselines need {error.name}, which is not installed: pip install 'helios-retrieval[eval]'"
         ) from None
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG when it is imported
     return bm25s, Stemmer
 
 

@@ -5,25 +5,22 @@ questions always through torch in fp32, where 20 tokens cost milliseconds. Token
 """
 
 import logging
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ModelError
 from helios.models.base import NAME, BaseModel, find_base_model
-from helios.models.runtime import supports_bf16
+from helios.models.routes import Forward, Runtime, document_route, torch_route
 from helios.once import once
 
 log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
-Runtime = Literal["auto", "openvino", "torch"]
-Forward = Callable[[NDArray[np.int64], NDArray[np.int64]], FloatArray]
 MAX_QUESTION_TOKENS = 128
 
 
@@ -135,7 +132,7 @@ class MiniLMEncoder:
         encoding = self._tokenizer.encode(question)
         kept = self._kept(encoding)[:MAX_QUESTION_TOKENS]
         ids, mask = _pad([encoding.ids], len(encoding.ids))
-        vectors = _torch_forward(self._bert, bf16=False)(ids, mask)[0]
+        vectors = torch_route(self._bert, bf16=False)(ids, mask)[0]
         return self._tokens(vectors, encoding, kept)
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
@@ -174,53 +171,7 @@ class MiniLMEncoder:
 
     @once
     def _forward_documents(self) -> Forward:
-        return _document_route(self._bert, self.runtime, self.threads)
-
-
-def _document_route(module: Any, runtime: Runtime, threads: int | None) -> Forward:
-    from importlib.util import find_spec
-
-    if runtime == "openvino" or (runtime == "auto" and find_spec("openvino") is not None):
-        if find_spec("openvino") is None:
-            raise ModelError("encoder.runtime=openvino, but openvino is not installed: install helios-retrieval[cpu]")
-        return _openvino_forward(module, threads)
-    return _torch_forward(module, bf16=supports_bf16())
-
-
-def _torch_forward(module: Any, *, bf16: bool) -> Forward:
-    import torch
-
-    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
-        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            vectors = module(torch.from_numpy(ids), torch.from_numpy(mask)).float()
-            unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).numpy()
-        return unit
-
-    return forward
-
-
-def _openvino_forward(module: Any, threads: int | None) -> Forward:
-    import openvino
-    import torch
-
-    example = (torch.ones(2, 16, dtype=torch.long), torch.ones(2, 16, dtype=torch.long))
-    settings: dict[str, Any] = {
-        "INFERENCE_PRECISION_HINT": "bf16" if supports_bf16() else "f32",
-        "PERFORMANCE_HINT": "LATENCY",
-    }
-    if threads is not None:
-        settings["INFERENCE_NUM_THREADS"] = threads
-    with warnings.catch_warnings():  # torch's tracer, which OpenVINO calls, warns that it is old
-        warnings.simplefilter("ignore", DeprecationWarning)
-        graph = openvino.convert_model(module, example_input=example)
-    compiled = openvino.Core().compile_model(graph, "CPU", settings)
-
-    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
-        vectors: FloatArray = compiled([ids, mask])[0]
-        unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-        return unit
-
-    return forward
+        return document_route(self._bert, self.runtime, self.threads)
 
 
 def _kept_tokens(tokenizer: Any) -> NDArray[np.bool_]:

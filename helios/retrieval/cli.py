@@ -27,6 +27,7 @@ def search_command(
     from helios.engine import Engine
 
     with Engine.open(index, overrides=overrides or []) as engine:
+        engine.warm_up()
         evidence = engine.search(question, k=k, explain=explain)
     if as_json:
         typer.echo(json.dumps(evidence_json(evidence), indent=2, ensure_ascii=False))
@@ -48,7 +49,7 @@ def _print(evidence: Evidence) -> None:
     if not evidence.edges:
         console.print("no evidence found: the index is empty")
     for edge in evidence.edges:
-        console.print(f"[bold]{edge.rank:>2}[/bold]  [dim]{edge.score:.2f}  {edge.origin.value}[/dim]")
+        console.print(f"[bold]{edge.rank:>2}[/bold]  [dim]{edge.score:.2f}  {_kind(edge)}[/dim]")
         for line in _lines(edge):
             console.print(line, soft_wrap=True)
         for match in edge.matches:
@@ -59,6 +60,13 @@ def _print(evidence: Evidence) -> None:
     if evidence.timings_ms:
         total = sum(evidence.timings_ms.values())
         console.print(f"[dim]{len(evidence.edges)} edges in {total:.0f} ms[/dim]")
+
+
+def _kind(edge: EvidenceEdge) -> str:
+    """How the edge was found, or that it is one node without a partner."""
+    if edge.segment is None:
+        return "text alone"
+    return "row alone" if edge.passage is None else edge.origin.value
 
 
 def _lines(edge: EvidenceEdge) -> list[Text]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from helios.errors import ModelError
-from helios.models import encoder as module
+from helios.models import routes
 from helios.models.base import FILES
 from helios.models.encoder import MAX_QUESTION_TOKENS, MiniLMEncoder
 
@@ -30,7 +30,7 @@ def exact(encoder: MiniLMEncoder) -> MiniLMEncoder:
     """Documents in fp32 on every machine."""
     exact = MiniLMEncoder(encoder.base, runtime="torch")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "supports_bf16", lambda: False)
+        patch.setattr(routes, "supports_bf16", lambda: False)
         list(exact.encode_documents(["warm up"]))
     return exact
 
@@ -139,7 +139,7 @@ def test_documents_stay_close_to_fp32(encoder, exact):
 
 
 def test_openvino_that_is_not_there(encoder, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(routes, "find_spec", lambda name: None)
     absent = MiniLMEncoder(encoder.base, runtime="openvino")
     with pytest.raises(ModelError, match=r"openvino is not installed: install helios-retrieval\[cpu\]"):
         list(absent.encode_documents(["text"]))
@@ -165,3 +165,14 @@ def test_the_fingerprint_tells_what_changes_the_vectors(encoder, tmp_path):
 def test_an_encoder_travels_to_other_processes(encoder):
     travelled = pickle.loads(pickle.dumps(MiniLMEncoder(encoder.base, runtime="torch")))
     np.testing.assert_array_equal(travelled.token_spans(TEXTS[0]), encoder.token_spans(TEXTS[0]))
+
+
+def test_every_route_is_measured(encoder):
+    from helios.models.bert import load_bert
+    from helios.models.routes import measure_routes
+
+    ids = np.random.default_rng(0).integers(1000, 20000, (2, 24))
+    speeds = list(measure_routes(load_bert(encoder.base.folder), ids, threads=1, repeats=1))
+    assert speeds[0].route == "torch fp32"
+    assert speeds[0].worst_cosine == pytest.approx(1.0, abs=1e-5)
+    assert all(speed.tokens_per_second > 0 and speed.mean_cosine > 0.995 for speed in speeds)

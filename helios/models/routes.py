@@ -1,0 +1,104 @@
+"""Routes that a BERT-shaped encoder can take through this machine: torch or OpenVINO, in bf16 or fp32.
+
+A route is a function from token ids and mask (B, L) to unit vectors (B, L, D).
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.errors import ModelError
+from helios.models.runtime import supports_bf16
+
+FloatArray = NDArray[np.float32]
+Runtime = Literal["auto", "openvino", "torch"]
+Forward = Callable[[NDArray[np.int64], NDArray[np.int64]], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSpeed:
+    """How fast a route is, in tokens a second, and how near its vectors are to torch's in fp32 (mean, worst cosine)."""
+
+    route: str
+    tokens_per_second: float
+    mean_cosine: float
+    worst_cosine: float
+
+
+def measure_routes(module: Any, ids: NDArray[np.int64], *, threads: int, repeats: int = 5) -> Iterator[RouteSpeed]:
+    """The median speed of every route that is installed, on one batch of token ids (B, L) without padding."""
+    import torch
+
+    torch.set_num_threads(threads)
+    mask = np.ones_like(ids)
+    reference: FloatArray | None = None
+    for name, forward in _routes(module, threads):
+        vectors = forward(ids, mask)
+        seconds = []
+        for _ in range(repeats):
+            started = time.perf_counter()
+            forward(ids, mask)
+            seconds.append(time.perf_counter() - started)
+        reference = vectors if reference is None else reference
+        cosines = np.einsum("bld,bld->bl", vectors, reference)
+        yield RouteSpeed(name, ids.size / float(np.median(seconds)), float(cosines.mean()), float(cosines.min()))
+
+
+def _routes(module: Any, threads: int) -> Iterator[tuple[str, Forward]]:
+    yield "torch fp32", torch_route(module, bf16=False)
+    if supports_bf16():
+        yield "torch bf16", torch_route(module, bf16=True)
+    if find_spec("openvino") is not None:
+        yield "openvino fp32", openvino_route(module, threads, bf16=False)
+        if supports_bf16():
+            yield "openvino bf16", openvino_route(module, threads, bf16=True)
+
+
+def document_route(module: Any, runtime: Runtime, threads: int | None) -> Forward:
+    if runtime == "openvino" or (runtime == "auto" and find_spec("openvino") is not None):
+        if find_spec("openvino") is None:
+            raise ModelError("encoder.runtime=openvino, but openvino is not installed: install helios-retrieval[cpu]")
+        return openvino_route(module, threads, bf16=supports_bf16())
+    return torch_route(module, bf16=supports_bf16())
+
+
+def torch_route(module: Any, *, bf16: bool) -> Forward:
+    import torch
+
+    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            vectors = module(torch.from_numpy(ids), torch.from_numpy(mask)).float()
+            unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).numpy()
+        return unit
+
+    return forward
+
+
+def openvino_route(module: Any, threads: int | None, *, bf16: bool) -> Forward:
+    import openvino
+    import torch
+
+    example = (torch.ones(2, 16, dtype=torch.long), torch.ones(2, 16, dtype=torch.long))
+    settings: dict[str, Any] = {
+        "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    if threads is not None:
+        settings["INFERENCE_NUM_THREADS"] = threads
+    with warnings.catch_warnings():  # torch's tracer, which OpenVINO calls, warns that it is old
+        warnings.simplefilter("ignore", DeprecationWarning)
+        graph = openvino.convert_model(module, example_input=example)
+    compiled = openvino.Core().compile_model(graph, "CPU", settings)
+
+    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
+        vectors: FloatArray = compiled([ids, mask])[0]
+        unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return unit
+
+    return forward
