@@ -104,9 +104,10 @@ def eval_command(
         Console().print(render(report))
     if exactness:
         typer.echo(
-            f"exact scan of {exactness.questions} questions: {exactness.in_candidates:.4f} of the exact top "
-            f"{exactness.depth} edges are among {exactness.candidates} candidates, {exactness.in_ranking:.4f} among "
-            f"the first {exactness.depth} by MaxSim"
+            f"exact scan of {exactness.questions} questions: of the exact top {exactness.depth} edges by MaxSim, "
+            f"{exactness.by_maxsim:.4f} are among {exactness.candidates} candidates by MaxSim's bound, "
+            f"{exactness.by_fusion:.4f} by the fused bound, {exactness.in_ranking:.4f} in the search's own top "
+            f"{exactness.depth} by MaxSim"
         )
 
 

@@ -119,9 +119,14 @@ class Quantiser:
 
     def decode(self, quantised: QuantisedVectors) -> FloatArray:
         """The stored approximation of the original vectors, rotated back: (T, D)."""
-        steps = LEVELS[self.bits][_unpack(quantised.residuals, self.bits)]
-        rotated = self.centroids_KD[quantised.codes] + self.scale_levels[quantised.scales][:, None] * steps
-        return np.ascontiguousarray(rotated @ self.rotation_DD, dtype=np.float32)
+        return np.ascontiguousarray(self.decode_rotated(quantised) @ self.rotation_DD, dtype=np.float32)
+
+    def decode_rotated(self, quantised: QuantisedVectors) -> FloatArray:
+        """The stored approximation as it is kept, rotated: (T, D)."""
+        rotated = LEVELS[self.bits][_unpack(quantised.residuals, self.bits)]
+        rotated *= self.scale_levels[quantised.scales][:, None]
+        rotated += self.centroids_KD[quantised.codes]
+        return rotated
 
     def residual_table(self, queries_QD: FloatArray) -> FloatArray:
         """(G, 16, Q): for each group of four residual bits and each pattern, its product with each (rotated) query."""

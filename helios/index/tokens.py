@@ -116,9 +116,12 @@ class TokenStore:
 
     def decode(self, start: int, stop: int) -> FloatArray:
         """The stored approximation of tokens [start, stop): (stop - start, D)."""
+        return self.quantiser.decode(self.stored(start, stop))
+
+    def stored(self, start: int, stop: int) -> QuantisedVectors:
+        """Codes, scales and residuals of tokens [start, stop)."""
         span = slice(start, stop)
-        stored = QuantisedVectors(self.codes[span], self.scales[span], self.residuals[span])
-        return self.quantiser.decode(stored)
+        return QuantisedVectors(self.codes[span], self.scales[span], self.residuals[span])
 
 
 def _mode(description: dict[str, Any]) -> Any:
