@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from helios.errors import ModelError
 from helios.models.base import NAME, BaseModel, find_base_model
-from helios.models.routes import Forward, Runtime, document_route, torch_route
+from helios.models.routes import Route, Runtime, document_route, torch_forward
 from helios.once import once
 
 log = logging.getLogger(__name__)
@@ -114,13 +114,13 @@ class MiniLMEncoder:
         lengths = np.array([len(encoding.ids) for encoding in encodings])
         results: list[TokenVectors | None] = [None] * len(encodings)
         order = np.argsort(-lengths, kind="stable")
+        batches = []
         start = 0
         while start < len(order):
-            longest = int(lengths[order[start]])
-            batch = order[start : start + max(1, self.batch_tokens // longest)]
-            start += len(batch)
-            ids, mask = _pad([encodings[i].ids for i in batch], longest)
-            vectors = self._forward_documents(ids, mask)
+            batches.append(order[start : start + max(1, self.batch_tokens // int(lengths[order[start]]))])
+            start += len(batches[-1])
+        padded = (_pad([encodings[i].ids for i in batch], int(lengths[batch[0]])) for batch in batches)
+        for batch, vectors in zip(batches, self._document_route.encode(padded), strict=True):
             for row, i in enumerate(batch):
                 kept = self._kept(encodings[i])
                 results[i] = self._tokens(vectors[row], encodings[i], kept)
@@ -132,7 +132,7 @@ class MiniLMEncoder:
         encoding = self._tokenizer.encode(question)
         kept = self._kept(encoding)[:MAX_QUESTION_TOKENS]
         ids, mask = _pad([encoding.ids], len(encoding.ids))
-        vectors = torch_route(self._bert, bf16=False)(ids, mask)[0]
+        vectors = torch_forward(self._bert, bf16=False)(ids, mask)[0]
         return self._tokens(vectors, encoding, kept)
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
@@ -170,7 +170,7 @@ class MiniLMEncoder:
         return bert
 
     @once
-    def _forward_documents(self) -> Forward:
+    def _document_route(self) -> Route:
         return document_route(self._bert, self.runtime, self.threads)
 
 

@@ -3,9 +3,12 @@
 A route is a function from token ids and mask (B, L) to unit vectors (B, L, D).
 """
 
+import os
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -18,7 +21,27 @@ from helios.models.runtime import supports_bf16
 
 FloatArray = NDArray[np.float32]
 Runtime = Literal["auto", "openvino", "torch"]
+Batch = tuple[NDArray[np.int64], NDArray[np.int64]]
 Forward = Callable[[NDArray[np.int64], NDArray[np.int64]], FloatArray]
+
+
+class Route:
+    """A way to encode batches, `lanes` of them at a time.
+
+    One core a batch leaves no core waiting for another, as several cores for one batch did.
+    """
+
+    def __init__(self, forward: Forward, *, lanes: int = 1) -> None:
+        self.forward = forward
+        self.lanes = lanes
+        self._pool = ThreadPoolExecutor(lanes, thread_name_prefix="encode") if lanes > 1 else None
+
+    def encode(self, batches: Iterable[Batch]) -> Iterator[FloatArray]:
+        """Unit vectors (B, L, D) of every batch of ids and mask (B, L), in order."""
+        if self._pool is None:
+            yield from (self.forward(ids, mask) for ids, mask in batches)
+        else:
+            yield from self._pool.map(lambda batch: self.forward(*batch), batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +61,38 @@ def measure_routes(module: Any, ids: NDArray[np.int64], *, threads: int, repeats
     torch.set_num_threads(threads)
     mask = np.ones_like(ids)
     reference: FloatArray | None = None
-    for name, forward in _routes(module, threads):
-        vectors = forward(ids, mask)
+    for name, route in _routes(module, threads):
+        batches = [(ids, mask)] * route.lanes
+        vectors, *_ = route.encode(batches)
         seconds = []
         for _ in range(repeats):
             started = time.perf_counter()
-            forward(ids, mask)
-            seconds.append(time.perf_counter() - started)
+            list(route.encode(batches))
+            seconds.append((time.perf_counter() - started) / route.lanes)
         reference = vectors if reference is None else reference
         cosines = np.einsum("bld,bld->bl", vectors, reference)
         yield RouteSpeed(name, ids.size / float(np.median(seconds)), float(cosines.mean()), float(cosines.min()))
 
 
-def _routes(module: Any, threads: int) -> Iterator[tuple[str, Forward]]:
-    yield "torch fp32", torch_route(module, bf16=False)
+def _routes(module: Any, threads: int) -> Iterator[tuple[str, Route]]:
+    yield "torch fp32", Route(torch_forward(module, bf16=False))
     if supports_bf16():
-        yield "torch bf16", torch_route(module, bf16=True)
+        yield "torch bf16", Route(torch_forward(module, bf16=True))
     if find_spec("openvino") is not None:
         yield "openvino fp32", openvino_route(module, threads, bf16=False)
         if supports_bf16():
             yield "openvino bf16", openvino_route(module, threads, bf16=True)
 
 
-def document_route(module: Any, runtime: Runtime, threads: int | None) -> Forward:
+def document_route(module: Any, runtime: Runtime, threads: int | None) -> Route:
     if runtime == "openvino" or (runtime == "auto" and find_spec("openvino") is not None):
         if find_spec("openvino") is None:
             raise ModelError("encoder.runtime=openvino, but openvino is not installed: install helios-retrieval[cpu]")
         return openvino_route(module, threads, bf16=supports_bf16())
-    return torch_route(module, bf16=supports_bf16())
+    return Route(torch_forward(module, bf16=supports_bf16()))
 
 
-def torch_route(module: Any, *, bf16: bool) -> Forward:
+def torch_forward(module: Any, *, bf16: bool) -> Forward:
     import torch
 
     def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
@@ -80,25 +104,28 @@ def torch_route(module: Any, *, bf16: bool) -> Forward:
     return forward
 
 
-def openvino_route(module: Any, threads: int | None, *, bf16: bool) -> Forward:
+def openvino_route(module: Any, threads: int | None, *, bf16: bool) -> Route:
     import openvino
     import torch
 
     example = (torch.ones(2, 16, dtype=torch.long), torch.ones(2, 16, dtype=torch.long))
-    settings: dict[str, Any] = {
+    lanes = threads or os.cpu_count() or 1
+    settings = {
         "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
-        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": lanes,
+        "NUM_STREAMS": lanes,
     }
-    if threads is not None:
-        settings["INFERENCE_NUM_THREADS"] = threads
     with warnings.catch_warnings():  # torch's tracer, which OpenVINO calls, warns that it is old
         warnings.simplefilter("ignore", DeprecationWarning)
         graph = openvino.convert_model(module, example_input=example)
     compiled = openvino.Core().compile_model(graph, "CPU", settings)
+    own = threading.local()
 
     def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
-        vectors: FloatArray = compiled([ids, mask])[0]
+        if not hasattr(own, "request"):
+            own.request = compiled.create_infer_request()
+        vectors: FloatArray = own.request.infer([ids, mask])[0]
         unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
         return unit
 
-    return forward
+    return Route(forward, lanes=lanes)
