@@ -58,7 +58,7 @@ def test_vectors_are_those_of_transformers(exact):
 def test_documents_are_alike_in_any_batch(exact):
     together = list(exact.encode_documents(TEXTS))
     small = MiniLMEncoder(exact.base, runtime="torch", batch_tokens=64)
-    small.__dict__["_forward_documents"] = exact._forward_documents
+    small.__dict__["_document_route"] = exact._document_route
     for other in (list(small.encode_documents(TEXTS)), list(exact.encode_documents(TEXTS[::-1]))[::-1]):
         for one, two in zip(together, other, strict=True):
             np.testing.assert_array_equal(one.spans, two.spans)
