@@ -2,7 +2,7 @@
 
 It reads the usual `config.json` and `model.safetensors`. It exists so that a question is encoded a second
 after the program starts: importing the general library for it takes several times longer than the search.
-Absolute positions, post-layer-norm, exact GELU, one token type; anything else is refused by `load_bert`.
+Absolute positions, post-layer-norm, exact GELU; anything else is refused by `load_bert`.
 
 Shape legend: B batch, L tokens, D hidden size, H heads.
 """
@@ -41,9 +41,10 @@ class Embeddings(nn.Module):
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
-    def forward(self, ids_BL: Tensor) -> Tensor:
+    def forward(self, ids_BL: Tensor, types_BL: Tensor | None = None) -> Tensor:
         positions = self.position_embeddings.weight[: ids_BL.shape[1]]
-        summed = self.word_embeddings(ids_BL) + positions + self.token_type_embeddings.weight[0]
+        types = self.token_type_embeddings.weight[0] if types_BL is None else self.token_type_embeddings(types_BL)
+        summed = self.word_embeddings(ids_BL) + positions + types
         normalised: Tensor = self.LayerNorm(summed)
         return normalised
 
@@ -85,9 +86,9 @@ class Bert(nn.Module):
         self.embeddings = Embeddings(config)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
 
-    def forward(self, ids_BL: Tensor, mask_BL: Tensor) -> Tensor:
-        """Token vectors (B, L, D); `mask` is 1 for tokens and 0 for padding."""
-        x_BLD: Tensor = self.embeddings(ids_BL)
+    def forward(self, ids_BL: Tensor, mask_BL: Tensor, types_BL: Tensor | None = None) -> Tensor:
+        """Token vectors (B, L, D); `mask` is 1 for tokens and 0 for padding, `types` 1 for a pair's second text."""
+        x_BLD: Tensor = self.embeddings(ids_BL, types_BL)
         bias = (1.0 - mask_BL[:, None, None, :].to(x_BLD.dtype)) * -1e4
         for layer in self.layers:
             x_BLD = layer(x_BLD, bias)

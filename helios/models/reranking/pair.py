@@ -1,0 +1,155 @@
+"""The embedded cross-encoder: question and text in one sequence through the shared encoder, one score out.
+
+    [CLS] question [SEP] text [SEP]        token types 0 for the question's side, 1 for the text's
+
+Shape legend: B batch, L tokens, D hidden size, Q question tokens, T text tokens.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from helios.errors import ModelError
+from helios.models.bert import Bert
+
+Pooling = Literal["first", "mean", "late"]
+POOLINGS: tuple[Pooling, ...] = ("first", "mean", "late")
+IntArray = NDArray[np.int64]
+
+
+class PairScorer(nn.Module):
+    """A score a pair, by a linear layer on the first token or on the mean of the text's tokens.
+
+    `late` adds MaxSim of the question's tokens over the text's, all of them read together: what the base already
+    knows of similarity ranks pairs before anything is trained.
+    """
+
+    def __init__(self, bert: Bert, pooling: Pooling) -> None:
+        super().__init__()
+        self.bert = bert
+        self.pooling = pooling
+        self.head = nn.Linear(bert.config.hidden_size, 1)
+        self.scale = nn.Parameter(torch.tensor([LATE_SCALE if pooling == "late" else 0.0]))
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, ids_BL: Tensor, mask_BL: Tensor, types_BL: Tensor) -> Tensor:
+        """Logits (B) of pairs."""
+        x_BLD: Tensor = self.bert(ids_BL, mask_BL, types_BL)
+        if self.pooling == "first":
+            return self.head(x_BLD[:, 0]).squeeze(-1)
+        text_BL = (mask_BL * types_BL).to(x_BLD.dtype)
+        mean_BD = (x_BLD * text_BL.unsqueeze(-1)).sum(1) / text_BL.sum(1, keepdim=True).clamp(min=1.0)
+        linear_B = self.head(mean_BD).squeeze(-1)
+        if self.pooling == "mean":
+            return linear_B
+        question_BL = mask_BL.to(x_BLD.dtype) - text_BL
+        return linear_B + self.scale * _late(x_BLD, question_BL, text_BL)
+
+    def head_tensors(self) -> dict[str, Tensor]:
+        """What belongs beside the adapter in its file."""
+        tensors = {"head.weight": self.head.weight, "head.bias": self.head.bias}
+        return {**tensors, "head.scale": self.scale} if self.pooling == "late" else tensors
+
+
+LATE_SCALE = 20.0
+"""The late score is a mean of cosines; times this, its differences are those of logits."""
+
+
+def _late(x_BLD: Tensor, question_BL: Tensor, text_BL: Tensor) -> Tensor:
+    """The mean over a question's tokens of the largest cosine with a token of the text: (B)."""
+    unit = F.normalize(x_BLD, dim=-1)
+    cosines_BLL = unit @ unit.transpose(1, 2) - (1.0 - text_BL).unsqueeze(1) * 4.0
+    best_BL = cosines_BLL.amax(-1)
+    return (best_BL * question_BL).sum(1) / question_BL.sum(1).clamp(min=1.0)
+
+
+def load_pair_scorer(bert: Bert, path: Path) -> PairScorer:
+    """Merge a file of adapter and head into the encoder; ModelError if it is no reranker's or does not fit."""
+    from helios.models.adapters import apply_adapter
+
+    heads = apply_adapter(bert, path)
+    scorer = PairScorer(bert, _pooling(path))
+    _load_heads(scorer, heads, path)
+    return scorer.eval()
+
+
+def _pooling(path: Path) -> Pooling:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        named = (file.metadata() or {}).get("pooling")
+    for pooling in POOLINGS:
+        if pooling == named:
+            return pooling
+    raise ModelError(f"{path}: not a reranker: its metadata name no pooling of {', '.join(POOLINGS)}, but {named}")
+
+
+def _load_heads(scorer: PairScorer, heads: Mapping[str, Tensor], path: Path) -> None:
+    for name, parameter in scorer.head_tensors().items():
+        found = heads.get(name)
+        if found is None or found.shape != parameter.shape:
+            shape = None if found is None else tuple(found.shape)
+            raise ModelError(f"{path}: {name} must have shape {tuple(parameter.shape)}, found {shape}")
+        with torch.no_grad():
+            parameter.copy_(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Token numbers of a question with its special tokens, and of a text with the last one."""
+
+    question: tuple[int, ...]
+    text: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.question) + len(self.text)
+
+
+class PairReader:
+    """Turns a question and texts into token numbers; a question has at most half of the tokens."""
+
+    def __init__(self, folder: Path, *, max_tokens: int) -> None:
+        from tokenizers import Tokenizer
+
+        self.max_tokens = max_tokens
+        self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        first, last = (self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
+        if first is None or last is None:
+            raise ModelError(f"{folder}/tokenizer.json lacks [CLS] or [SEP]: not a BERT's")
+        self._first, self._last = int(first), int(last)
+
+    def read(self, question: str, texts: Sequence[str]) -> list[Pair]:
+        """The pairs of one question, cut to `max_tokens`."""
+        (asked,) = self._ids([question])
+        start = (self._first, *asked[: self.max_tokens // 2 - 2], self._last)
+        room = self.max_tokens - len(start) - 1
+        return [Pair(start, (*ids[:room], self._last)) for ids in self._ids(texts)]
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, without special ones."""
+        return [len(ids) for ids in self._ids(texts)]
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+
+def padded(pairs: Sequence[Pair]) -> tuple[IntArray, IntArray, IntArray]:
+    """Token numbers, mask and types (B, L) of a batch."""
+    length = max(map(len, pairs), default=0)
+    ids, mask, types = (np.zeros((len(pairs), length), np.int64) for _ in range(3))
+    for row, pair in enumerate(pairs):
+        ids[row, : len(pair)] = pair.question + pair.text
+        mask[row, : len(pair)] = 1
+        types[row, len(pair.question) : len(pair)] = 1
+    return ids, mask, types
