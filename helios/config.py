@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from helios.errors import ConfigError
 
@@ -41,6 +42,8 @@ class EncoderSettings(Section):
 
     model: str | None = None
     """Folder of the base model; None searches the hub cache, then the installed package."""
+    adapter: str | None = None
+    """File of a trained adapter, or `none`; None is the one inside the package."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"
     max_tokens: int = Field(default=256, ge=8, le=8192)
     """Tokens kept of one node; the rest is cut off."""
@@ -73,6 +76,32 @@ class SearchSettings(Section):
     bm25_b: float = Field(default=0.4, ge=0.0, le=1.0)
 
 
+class RerankSettings(Section):
+    """Edge reranker g_e and node reranker g_n: a question and a text read together."""
+
+    backend: Literal["none", "embedded", "cross-encoder", "flag", "flag-layerwise"] = "none"
+    """`embedded` is ours on the base encoder; the others load a model of sentence-transformers or FlagEmbedding."""
+    edge_model: str | None = None
+    """File (`embedded`), folder or hub name of g_e; None is the packaged one."""
+    node_model: str | None = None
+    """The same for g_n."""
+    runtime: Literal["auto", "openvino", "torch"] = "auto"
+    k1: int = Field(default=40, ge=1)
+    """Edges that are read again, best first; 400 in the paper, 40 are what two cores read in half a second."""
+    k2: int = Field(default=100, ge=1)
+    """Edges that are kept; those that were not read come after those that were."""
+    weight: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Share of the reranker in an edge's score; the rest is the score of retrieval, as a logit."""
+    max_tokens: int = Field(default=192, ge=32, le=8192)
+    """Tokens of question and text together."""
+    batch_tokens: int = Field(default=1024, ge=64)
+    """Tokens of one padded batch: a deadline can end reranking between batches."""
+    layer: int = Field(default=24, ge=1)
+    """The layer of a layer-wise model that gives the score."""
+    deadline_ms: float | None = Field(default=600.0, gt=0.0)
+    """Time for the edges of one question; what is not read by then keeps the order of retrieval."""
+
+
 class PipelineSettings(Section):
     """How work is cut into pieces; changes speed and memory, never the index."""
 
@@ -82,6 +111,44 @@ class PipelineSettings(Section):
     """Nodes encoded between two save points."""
 
 
+class LlmSettings(Section):
+    """An optional language model behind an OpenAI-compatible server, and what a question may spend on it."""
+
+    base_url: str | None = None
+    """Such as http://localhost:8000/v1; None is no language model."""
+    model: str = ""
+    """The model's name on that server."""
+    api_key_env: str | None = None
+    """Name of the environment variable that holds the key; the key itself is never a setting."""
+    concurrency: int = Field(default=8, ge=1)
+    """Calls under way at the same moment, for all questions together."""
+    call_seconds: float = Field(default=20.0, gt=0.0)
+    """Deadline of one call."""
+    question_calls: int = Field(default=64, ge=1)
+    """Calls for one question, second tries included."""
+    question_tokens: int = Field(default=200_000, ge=1)
+    """Tokens for one question, prompts and replies."""
+    question_seconds: float = Field(default=60.0, gt=0.0)
+    prompt_tokens: int = Field(default=6000, ge=200)
+    """Tokens that tables and passages are packed into for one prompt."""
+    reply_tokens: int = Field(default=512, ge=16)
+    """Most tokens of one reply."""
+    cache: str | None = None
+    """File that keeps replies for the next time; None keeps none."""
+    cache_entries: int = Field(default=100_000, ge=1)
+    """Newest replies kept in that file."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _without_credentials(cls, base_url: str | None) -> str | None:
+        parts = urlsplit(base_url or "")
+        if base_url is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
+            raise ValueError("expected an address that starts with http:// or https://")
+        if "@" in parts.netloc:
+            raise ValueError("an address must not hold a user or a password: settings are saved; use llm.api_key_env")
+        return base_url
+
+
 class Config(Section):
     """All settings, one section per concern."""
 
@@ -89,7 +156,9 @@ class Config(Section):
     encoder: EncoderSettings = EncoderSettings()
     tokens: TokenSettings = TokenSettings()
     search: SearchSettings = SearchSettings()
+    rerank: RerankSettings = RerankSettings()
     pipeline: PipelineSettings = PipelineSettings()
+    llm: LlmSettings = LlmSettings()
 
     def resolved(self) -> dict[str, Any]:
         """Every setting with its value, as plain JSON data: saved with every artifact."""
