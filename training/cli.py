@@ -1,7 +1,7 @@
-"""`helios train ...`: recipes that train the models."""
+"""`helios train ...`: recipes that train the models, and what makes their examples."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from training.recipes import ROLES, find_role, load_recipe
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from helios.corpus import CorpusStore
     from helios.models.linker.linker import Linker
     from training.linker_evaluation import LinkingScores
+    from training.log import LogRow
 
 app = typer.Typer(help="Train the models that HELIOS ships or that you fine-tune.", no_args_is_help=True)
 
@@ -22,6 +25,43 @@ app = typer.Typer(help="Train the models that HELIOS ships or that you fine-tune
 @app.callback()
 def train() -> None:
     """Train the models that HELIOS ships or that you fine-tune."""
+
+
+def _train_command(role: str) -> Callable[..., None]:
+    """The command that trains a role: `helios train ROLE --recipe FILE --out DIR key=value ...`."""
+
+    def train_role(
+        out: Annotated[Path, typer.Option(help="Folder for weights, card, checkpoints and log; resumed if it is one.")],
+        settings: Annotated[list[str] | None, typer.Argument(help="Settings as section.key=value.")] = None,
+        recipe: Annotated[Path | None, typer.Option(help="YAML file, see configs/train.")] = None,
+        device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, or auto.")] = "auto",
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        from training.distributed import local_device
+
+        found = find_role(role)
+        resolved = load_recipe(found.settings, recipe, settings or [])
+        scores = found.train(resolved, out, device=local_device(device), on_log=_echo_row)
+        _print_values(scores, as_json=as_json)
+
+    return train_role
+
+
+for _role, (_, _help) in ROLES.items():
+    app.command(_role, help=_help)(_train_command(_role))
+
+
+def _echo_row(row: "LogRow") -> None:
+    values = ", ".join(f"{name} {value:.4g}" for name, value in row.values.items())
+    typer.echo(f"step {row.step}, epoch {row.epoch}, {row.seconds:.0f} s: {values}", err=True)
+
+
+def _print_values(values: Mapping[str, float], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(dict(values), indent=2))
+        return
+    for name, value in values.items():
+        typer.echo(f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value:,}")
 
 
 @app.command("linker")
