@@ -1,6 +1,11 @@
-"""Real parts that many tests share, made once per session: the encoder of the installed package and a sample index."""
+"""Real parts that many tests share, made once per session: the encoder of the installed package, a sample index,
+a language model behind an OpenAI-compatible server, and a server that misbehaves as a test wants it.
+"""
 
+import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -30,3 +35,32 @@ def engine(sample_index: Path):
     """An engine over the sample index that all tests share; one thread."""
     with Engine.open(sample_index, threads=1) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def tiny_llm(tmp_path_factory: pytest.TempPathFactory):
+    """The base URL of a real server (llama.cpp) with a random model; its model is called `tiny`."""
+    for package in ("xllamacpp", "gguf"):
+        pytest.importorskip(package, reason=f"{package} is not installed (extra dev)", exc_type=ImportError)
+    tiny_model = _module("tiny_model")
+    path = tmp_path_factory.mktemp("tiny-llm") / "tiny.gguf"
+    tiny_model.write_tiny_model(path)
+    with tiny_model.serve(path) as url:
+        yield url
+
+
+@pytest.fixture
+def scripted_llm():
+    """A server on loopback that replies as the test scripts it; see tests/llm/scripted_server.py."""
+    with _module("scripted_server").ScriptedServer() as server:
+        yield server
+
+
+def _module(name: str) -> ModuleType:
+    """A module beside the tests of the language model: they are no packages, so it is loaded by its path."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("llm") / f"{name}.py")
+        assert spec and spec.loader
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
