@@ -14,6 +14,7 @@ from helios.types import Passage, Segment
 TokenCount = Callable[[Sequence[str]], list[int]]
 Evidence = tuple[Segment | None, Passage | None]
 
+SPECIAL_TOKENS = 3
 LEAST_PART = 8
 """A sentence is cut in two only if so many tokens of it can stay."""
 JOIN = ". "
@@ -43,7 +44,12 @@ class _Node:
 def evidence_texts(
     question: str, evidence: Sequence[Evidence], *, max_tokens: int, count_tokens: TokenCount
 ) -> list[str]:
-    """One text for each (segment, passage), either of which may be missing; `max_tokens` counts the text alone."""
+    """One text for each (segment, passage), either of which may be missing.
+
+    `max_tokens` is for question and text together; a text has at least half of it.
+    """
+    (taken,) = count_tokens([question])
+    max_tokens = max(max_tokens // 2, max_tokens - taken) - SPECIAL_TOKENS
     asked = content_terms(question)
     whole = [_whole(segment, passage) for segment, passage in evidence]
     lengths = count_tokens(whole)

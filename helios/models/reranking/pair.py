@@ -43,15 +43,12 @@ class PairScorer(nn.Module):
     def forward(self, ids_BL: Tensor, mask_BL: Tensor, types_BL: Tensor) -> Tensor:
         """Logits (B) of pairs."""
         x_BLD: Tensor = self.bert(ids_BL, mask_BL, types_BL)
-        if self.pooling == "first":
-            return self.head(x_BLD[:, 0]).squeeze(-1)
         text_BL = (mask_BL * types_BL).to(x_BLD.dtype)
-        mean_BD = (x_BLD * text_BL.unsqueeze(-1)).sum(1) / text_BL.sum(1, keepdim=True).clamp(min=1.0)
-        linear_B = self.head(mean_BD).squeeze(-1)
-        if self.pooling == "mean":
-            return linear_B
-        question_BL = mask_BL.to(x_BLD.dtype) - text_BL
-        return linear_B + self.scale * _late(x_BLD, question_BL, text_BL)
+        pooled_BD = x_BLD[:, 0] if self.pooling == "first" else _mean(x_BLD, text_BL)
+        logits_B: Tensor = self.head(pooled_BD).squeeze(-1)
+        if self.pooling == "late":
+            logits_B = logits_B + self.scale * _late(x_BLD, mask_BL.to(x_BLD.dtype) - text_BL, text_BL)
+        return logits_B
 
     def head_tensors(self) -> dict[str, Tensor]:
         """What belongs beside the adapter in its file."""
@@ -61,6 +58,11 @@ class PairScorer(nn.Module):
 
 LATE_SCALE = 20.0
 """The late score is a mean of cosines; times this, its differences are those of logits."""
+
+
+def _mean(x_BLD: Tensor, kept_BL: Tensor) -> Tensor:
+    """The mean of the kept token vectors: (B, D)."""
+    return (x_BLD * kept_BL.unsqueeze(-1)).sum(1) / kept_BL.sum(1, keepdim=True).clamp(min=1.0)
 
 
 def _late(x_BLD: Tensor, question_BL: Tensor, text_BL: Tensor) -> Tensor:

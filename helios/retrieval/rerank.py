@@ -1,0 +1,157 @@
+"""Reranking (HELIOS 4.1, 4.2): g_e reads the best edges again with the question, g_n the nodes that may be seeds.
+
+An edge's new score is a mix of two logits: the reranker's, and the score of retrieval brought to the same scale.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.config import RerankSettings
+from helios.graph import Subgraph
+from helios.models.reranking import Reranker, Scores
+from helios.models.reranking.evidence_text import Evidence, evidence_texts
+from helios.retrieval.part import SearchPart
+from helios.types import Edge, ScoredEdge
+
+FloatArray = NDArray[np.float32]
+SHARPNESS = 10.0
+"""Scores of retrieval, divided by the root of the question's best one, times this are the best calibrated logits
+(train questions of ottqa9k; longer questions have larger scores and larger gaps)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """How one question's scores are put together; `best` is the best score of retrieval."""
+
+    weight: float
+    best: float
+
+    def of(self, retrieved: float, reranked: float) -> float:
+        """One logit from a score of retrieval and one of the reranker."""
+        return self.weight * reranked + (1.0 - self.weight) * self.retrieval_logit(retrieved)
+
+    def retrieval_logit(self, retrieved: float) -> float:
+        """A score of retrieval, brought to the scale of logits."""
+        return SHARPNESS * retrieved / math.sqrt(max(self.best, 1e-6))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScores:
+    """Relevance of nodes to a question: numbers of the part (segments, then passages), logits, which were read."""
+
+    nodes: NDArray[np.int64]
+    values: FloatArray
+    done: NDArray[np.bool_]
+
+
+def load_reranker(
+    role: Literal["edge", "node"], settings: RerankSettings, *, base: str | None = None, lanes: int | None = None
+) -> Reranker | None:
+    """The reranker that the settings ask for, None for `none`; `base` is the folder of the shared encoder.
+
+    Raises ModelError for a model or a library that is missing.
+    """
+    model = settings.edge_model if role == "edge" else settings.node_model
+    match settings.backend:
+        case "none":
+            return None
+        case "embedded":
+            from helios.models.reranking.embedded import EmbeddedReranker
+
+            return EmbeddedReranker.load(
+                role, model, base=base, runtime=settings.runtime, max_tokens=settings.max_tokens,
+                batch_tokens=settings.batch_tokens, lanes=lanes,
+            )  # fmt: skip
+        case "cross-encoder":
+            from helios.models.reranking.cross_encoder import CrossEncoderReranker
+
+            return CrossEncoderReranker.load(model, max_tokens=settings.max_tokens, batch_tokens=settings.batch_tokens)
+        case "flag":
+            from helios.models.reranking.flag import FlagPairReranker
+
+            return FlagPairReranker.load(model, max_tokens=settings.max_tokens, batch_tokens=settings.batch_tokens)
+        case "flag-layerwise":
+            from helios.models.reranking.layerwise import LayerwiseReranker
+
+            return LayerwiseReranker.load(
+                model, layer=settings.layer, max_tokens=settings.max_tokens, batch_tokens=settings.batch_tokens
+            )
+
+
+def rerank_edges(
+    part: SearchPart, reranker: Reranker, question: str, subgraph: Subgraph, *, k1: int, k2: int, weight: float,
+    deadline: float | None = None,
+) -> Subgraph:  # fmt: skip
+    """The best k1 edges in a better order, then the others in theirs; k2 in all.
+
+    Scores are logits afterwards. Edges that the deadline (time.monotonic) left out come after those read, too.
+    """
+    if not subgraph.edges:
+        return subgraph
+    mix = Mix(weight, subgraph.edges[0].score)
+    head, tail = subgraph.edges[:k1], subgraph.edges[k1:]
+    scores = score_edges(part, reranker, question, [scored.edge for scored in head], deadline=deadline)
+    read = [
+        replace(scored, score=mix.of(scored.score, float(value)))
+        for scored, value, done in zip(head, scores.values, scores.done, strict=True)
+        if done
+    ]
+    unread = [scored for scored, done in zip(head, scores.done, strict=True) if not done]
+    return Subgraph.from_edges([*read, *_below(read, [*unread, *tail], mix)]).top(k2)
+
+
+def score_edges(
+    part: SearchPart, reranker: Reranker, question: str, edges: Sequence[Edge], *, deadline: float | None = None
+) -> Scores:
+    """g_e of edges, linked or not, the first ones first."""
+    return reranker.score(question, _texts(reranker, question, _evidence(part, edges)), deadline=deadline)
+
+
+def node_scores(
+    part: SearchPart, reranker: Reranker, question: str, subgraph: Subgraph, *, limit: int | None = None,
+    deadline: float | None = None,
+) -> NodeScores:  # fmt: skip
+    """g_n of the nodes of a subgraph, those of the best edges first, `limit` of them at most."""
+    segments = part.graph.segment_count
+    nodes = list(_nodes(subgraph, segments))[:limit]
+    edges = [Edge(node, None) if node < segments else Edge(None, node - segments) for node in nodes]
+    scores = score_edges(part, reranker, question, edges, deadline=deadline)
+    return NodeScores(np.array(nodes, np.int64), scores.values, scores.done)
+
+
+def _nodes(subgraph: Subgraph, segments: int) -> Iterable[int]:
+    found = (
+        node
+        for scored in subgraph.edges
+        for node in (scored.edge.segment, None if scored.edge.passage is None else scored.edge.passage + segments)
+        if node is not None
+    )
+    return dict.fromkeys(found)
+
+
+def _evidence(part: SearchPart, edges: Sequence[Edge]) -> list[Evidence]:
+    return [
+        (
+            None if edge.segment is None else part.corpus.segment(edge.segment),
+            None if edge.passage is None else part.corpus.passages[edge.passage],
+        )
+        for edge in edges
+    ]
+
+
+def _texts(reranker: Reranker, question: str, evidence: Sequence[Evidence]) -> list[str]:
+    return evidence_texts(question, evidence, max_tokens=reranker.max_tokens, count_tokens=reranker.count_tokens)
+
+
+def _below(read: Sequence[ScoredEdge], unread: Sequence[ScoredEdge], mix: Mix) -> list[ScoredEdge]:
+    """Edges with their scores of retrieval as logits, moved to come after those that were read."""
+    if not unread:
+        return []
+    logits = [mix.retrieval_logit(scored.score) for scored in unread]
+    shift = min(0.0, min((scored.score for scored in read), default=math.inf) - max(logits) - 1e-3) if read else 0.0
+    return [replace(scored, score=logit + shift) for scored, logit in zip(unread, logits, strict=True)]

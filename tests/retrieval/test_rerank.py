@@ -1,0 +1,125 @@
+"""The rerank stage: order, what was not read, both roles, and settings."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from helios.config import RerankSettings, load_config
+from helios.errors import ModelError
+from helios.graph import Subgraph
+from helios.models.reranking import Scores
+from helios.retrieval.rerank import Mix, load_reranker, node_scores, rerank_edges, score_edges
+from helios.types import Origin, ScoredEdge
+
+QUESTION = "Who discovered the element that melts in a warm hand?"
+
+
+class WordCount:
+    """A reranker that likes texts with a word; reads `reach` of them before any deadline."""
+
+    max_tokens = 400
+
+    def __init__(self, word: str, *, reach: int = 1000) -> None:
+        self.word, self.reach, self.seen = word, reach, []
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def score(self, question: str, texts: Sequence[str], *, deadline: float | None = None) -> Scores:
+        self.seen = list(texts)
+        values = np.array([4.0 * text.lower().count(self.word) for text in texts], np.float32)
+        done = np.arange(len(texts)) < (self.reach if deadline else len(texts))
+        return Scores(values * done, done)
+
+
+@pytest.fixture(scope="module")
+def subgraph(engine) -> Subgraph:
+    return engine.retrieve_edges(QUESTION, k=40)
+
+
+def rerank(engine, reranker, subgraph, *, k1=20, k2=30, weight=0.5, deadline=None) -> Subgraph:
+    return rerank_edges(
+        engine.part, reranker, QUESTION, subgraph, k1=k1, k2=k2, weight=weight, deadline=deadline
+    )  # fmt: skip
+
+
+def test_the_best_k1_are_reordered_and_k2_are_kept(engine, subgraph):
+    found = rerank(engine, WordCount("gallium"), subgraph)
+    assert len(found) == 30
+    assert {s.edge for s in found.edges[:20]} == {s.edge for s in subgraph.edges[:20]}
+    assert [s.edge for s in found.edges[20:]] == [s.edge for s in subgraph.edges[20:30]]
+    scores = [scored.score for scored in found.edges]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_without_weight_the_order_stays_and_with_all_of_it_the_reranker_decides(engine, subgraph):
+    assert [s.edge for s in rerank(engine, WordCount("gallium"), subgraph, weight=0.0).edges] == [
+        s.edge for s in subgraph.edges[:30]
+    ]
+    reranker = WordCount("gallium")
+    found = rerank(engine, reranker, subgraph, weight=1.0)
+    values = dict(
+        zip([s.edge for s in subgraph.edges[:20]], reranker.score(QUESTION, reranker.seen).values, strict=True)
+    )
+    ranked = [values[scored.edge] for scored in found.edges[:20]]
+    assert ranked == sorted(ranked, reverse=True)
+    assert ranked[0] > 0
+
+
+def test_scores_mix_two_logits(engine, subgraph):
+    reranker = WordCount("gallium")
+    found = {s.edge: s.score for s in rerank(engine, reranker, subgraph, weight=0.3).edges}
+    values = reranker.score(QUESTION, reranker.seen).values
+    for scored, value in zip(subgraph.edges[:20], values.tolist(), strict=True):
+        wanted = 0.3 * value + 0.7 * 10 * scored.score / subgraph.edges[0].score ** 0.5
+        assert found[scored.edge] == pytest.approx(wanted, rel=1e-5)
+    assert Mix(0.3, subgraph.edges[0].score).of(subgraph.edges[3].score, 2.0) == pytest.approx(
+        0.6 + 0.7 * 10 * subgraph.edges[3].score / subgraph.edges[0].score ** 0.5
+    )
+
+
+def test_what_a_deadline_left_out_comes_after_in_its_order(engine, subgraph):
+    found = rerank(engine, WordCount("gallium", reach=5), subgraph, deadline=time.monotonic() + 1)
+    assert {s.edge for s in found.edges[:5]} == {s.edge for s in subgraph.edges[:5]}
+    assert [s.edge for s in found.edges[5:]] == [s.edge for s in subgraph.edges[5:30]]
+    assert found.edges[4].score > found.edges[5].score
+    nothing = rerank(engine, WordCount("gallium", reach=0), subgraph, deadline=time.monotonic() + 1)
+    assert [s.edge for s in nothing.edges] == [s.edge for s in subgraph.edges[:30]]
+
+
+def test_origins_stay_and_an_empty_subgraph_is_returned(engine, subgraph):
+    expanded = Subgraph.from_edges(ScoredEdge(s.edge, s.score, Origin.EXPANDED) for s in subgraph.edges[:3])
+    assert {s.origin for s in rerank(engine, WordCount("a"), expanded).edges} == {Origin.EXPANDED}
+    assert rerank(engine, WordCount("a"), Subgraph()) == Subgraph()
+
+
+def test_edges_are_read_with_row_and_passage(engine, subgraph):
+    reranker = WordCount("x")
+    edge = next(s.edge for s in subgraph.edges if s.edge.segment is not None and s.edge.passage is not None)
+    score_edges(engine.part, reranker, QUESTION, [edge])
+    (text,) = reranker.seen
+    assert text.startswith(engine.corpus.segment(edge.segment).title)
+    assert engine.corpus.passages[edge.passage].title in text
+
+
+def test_nodes_are_scored_once_those_of_the_best_edges_first(engine, subgraph):
+    reranker = WordCount("gallium")
+    found = node_scores(engine.part, reranker, QUESTION, subgraph)
+    nodes = subgraph.nodes()
+    segments = engine.graph.segment_count
+    assert sorted(found.nodes.tolist()) == [*nodes.segments, *(p + segments for p in nodes.passages)]
+    assert found.done.all()
+    assert len(found.values) == len(found.nodes) == len(reranker.seen)
+    few = node_scores(engine.part, reranker, QUESTION, subgraph, limit=3)
+    assert few.nodes.tolist() == found.nodes[:3].tolist()
+
+
+def test_settings_choose_the_reranker(tmp_path):
+    assert load_reranker("edge", RerankSettings(backend="none")) is None
+    with pytest.raises(ModelError, match="rerank.backend=cross-encoder needs a model"):
+        load_reranker("node", RerankSettings(backend="cross-encoder"))
+    with pytest.raises(ModelError, match="no such reranker"):
+        load_reranker("edge", RerankSettings(backend="embedded", edge_model=str(tmp_path / "absent.safetensors")))
+    assert load_config(overrides=["rerank.k1=7"]).rerank.k1 == 7

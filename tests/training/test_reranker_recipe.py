@@ -1,0 +1,181 @@
+"""Training a reranker on the sample corpus: lessons, loss, measures, and the file that search reads."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from helios.engine import Engine
+from helios.errors import EvaluationError
+from helios.evaluation.edges import EdgeId
+from helios.evaluation.questions import Question
+from helios.models.reranking.embedded import EmbeddedReranker
+from training.errors import TrainingError
+from training.reranker import RerankerRecipe, RerankerSettings, begin_from, is_held_out, train_reranker
+from training.reranker_evaluation import list_accuracy, measure_orders
+from training.reranker_lessons import Candidate, Lesson, load_lessons, mine, save_lessons
+from training.settings import TrainSettings
+
+SETTINGS = RerankerSettings(
+    rank=4, max_tokens=96, depth=30, negatives=3, measured=4, k1=12,
+    train=TrainSettings(epochs=1, learning_rate=2e-3, accumulate=1, bf16="off", log_steps=1, evaluate_first=False),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def questions(engine: Engine) -> list[Question]:
+    """A question for every edge of the sample: words of its passage, its row as gold."""
+    graph, corpus = engine.graph, engine.corpus
+    made = []
+    for edge in range(0, graph.edge_count, max(1, graph.edge_count // 24)):
+        segment = corpus.segment(int(graph.edge_segments[edge]))
+        passage = corpus.passages[int(graph.edge_passages[edge])]
+        gold = EdgeId(segment.segment_id, passage.passage_id)
+        text = f"Which {segment.header[0]} goes with {' '.join(passage.text.split()[5:14])}?"
+        made.append(Question(f"q{edge}", text, (segment.cells[0],), segment.segment_id.table_id, (gold,)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def lessons(engine: Engine, questions: list[Question]) -> list[Lesson]:
+    return list(mine(engine, questions, "edge", depth=30))
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_lessons_hold_gold_and_wrong_edges(engine, questions, lessons):
+    assert len(lessons) > 10
+    by_text = {question.text: question for question in questions}
+    for lesson in lessons:
+        (gold,) = by_text[lesson.question].gold_edges
+        (right,) = set(lesson.positives)
+        assert engine.corpus.segment_id(right[0]) == gold.segment_id
+        assert engine.corpus.passages[right[1]].passage_id == gold.passage_id
+        assert right not in lesson.negatives
+        scores = [candidate.score for candidate in lesson.candidates]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_gold_that_was_not_found_is_still_right(engine, questions):
+    (lesson,) = mine(engine, [questions[3]], "edge", depth=1)
+    (deep,) = mine(engine, [questions[3]], "edge", depth=30)
+    assert set(lesson.positives) == set(deep.positives)
+    strange = Question("x", "Which?", ("y",), None, (EdgeId(None, "nowhere"),))
+    assert list(mine(engine, [strange], "edge", depth=5)) == []
+
+
+def test_node_lessons_hold_single_nodes(engine, questions, lessons):
+    nodes = list(mine(engine, questions[:3], "node", depth=30))
+    for lesson, edges in zip(nodes, lessons, strict=False):
+        assert all((segment < 0) != (passage < 0) for segment, passage in (*lesson.positives, *lesson.negatives))
+        segment, passage = edges.positives[0]
+        assert set(lesson.positives) == {(segment, -1), (-1, passage)}
+        assert lesson.gold_count == 2
+
+
+def test_lessons_are_kept(lessons, tmp_path):
+    save_lessons(lessons, tmp_path / "lessons.parquet")
+    assert load_lessons(tmp_path / "lessons.parquet") == lessons
+    (tmp_path / "other.parquet").write_bytes(b"x")
+    with pytest.raises(EvaluationError, match="other.parquet: no lessons"):
+        load_lessons(tmp_path / "other.parquet")
+
+
+def test_a_few_steps_lower_the_loss(engine, lessons):
+    settings = SETTINGS.model_copy(update={"data": SETTINGS.data.model_copy(update={"held_out": 0.0})})
+    recipe = RerankerRecipe(engine.corpus, lessons, settings)
+    assert recipe.held_out == []
+    batches = recipe.batches(0, seed=1)
+    assert batches == recipe.batches(0, seed=1)
+    assert batches != recipe.batches(1, seed=1)
+    assert sorted(entry.lesson for batch in batches for entry in batch) == list(range(len(lessons)))
+    groups = [{"params": list(g.parameters), "lr": 1e-3 * g.scale} for g in recipe.parameter_groups()]
+    optimizer = torch.optim.AdamW(groups)
+    losses = []
+    for _ in range(6):
+        loss = recipe.step(batches[0])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    assert losses[-1] < 0.6 * losses[0]
+
+
+def test_training_writes_what_search_reads(engine, lessons, sample_index, tmp_path):
+    save_lessons(lessons, tmp_path / "lessons.parquet")
+    data = SETTINGS.data.model_copy(update={"index": sample_index, "held_out": 0.4})
+    train = SETTINGS.train.model_copy(update={"max_steps": 2})
+    settings = SETTINGS.model_copy(
+        update={"data": data, "train": train, "lessons": tmp_path / "lessons.parquet", "pooling": "mean"}
+    )
+    scores = train_reranker(settings, tmp_path / "run")
+    path = tmp_path / "run" / "edge-reranker.safetensors"
+    card = json.loads((tmp_path / "run" / "card.json").read_text())
+    assert card["held_out_scores"] == pytest.approx(scores)
+    assert card["held_out"] == sum(is_held_out(lesson, settings) for lesson in lessons) > 0
+    recipe = RerankerRecipe(engine.corpus, lessons, settings.model_copy(update={"start": path}))
+    lesson = recipe.held_out[0]
+    from safetensors.torch import load_file
+
+    with torch.no_grad():
+        recipe.scorer.head.weight.copy_(load_file(path)["head.weight"].float())
+        recipe.scorer.head.bias.copy_(load_file(path)["head.bias"].float())
+    reranker = EmbeddedReranker.load("edge", str(path), runtime="torch", lanes=1, max_tokens=96)
+    evidence = [
+        (engine.corpus.segment(s) if s >= 0 else None, engine.corpus.passages[p] if p >= 0 else None)
+        for s, p in (candidate.pair for candidate in lesson.candidates[:12])
+    ]
+    from helios.models.reranking.evidence_text import evidence_texts
+
+    texts = evidence_texts(lesson.question, evidence, max_tokens=96, count_tokens=reranker.count_tokens)
+    np.testing.assert_allclose(reranker.score(lesson.question, texts).values, recipe.values(lesson), atol=0.05)
+
+
+def test_an_adapter_of_another_rank_is_refused(engine, lessons, tmp_path):
+    recipe = RerankerRecipe(engine.corpus, lessons, SETTINGS)
+    recipe.save(tmp_path / "a.safetensors", {})
+    begin_from(recipe.scorer.bert, tmp_path / "a.safetensors", scale=1.0)
+    with pytest.raises(TrainingError, match="set rank to its"):
+        RerankerRecipe(
+            engine.corpus,
+            lessons,
+            SETTINGS.model_copy(update={"rank": 8, "start": tmp_path / "a.safetensors"}),
+        )
+    with pytest.raises(TrainingError, match="no readable adapter"):
+        begin_from(recipe.scorer.bert, Path("absent"), scale=1.0)
+
+
+def test_a_run_without_an_index_is_refused(tmp_path):
+    with pytest.raises(TrainingError, match="set data.index"):
+        train_reranker(SETTINGS, tmp_path)
+
+
+def candidate(number: int, score: float, gold: int = -1, *, answer: bool = False) -> Candidate:
+    return Candidate((number, number), score, gold, answer)
+
+
+def test_measures_by_hand():
+    lesson = Lesson(
+        "q", "t", 2,
+        (candidate(0, 9.0), candidate(1, 8.9), candidate(2, 8.8, 0, answer=True), candidate(3, 8.7, 1)),
+        (),
+    )  # fmt: skip
+    values = [np.array([0.0, 0.0, 6.0, 0.0], np.float32)]
+    scores = measure_orders([lesson], values, "edge")
+    assert scores["retrieval AR@2"] == 0.0
+    assert scores["AR@2"] == 1.0
+    assert scores["weight"] == 0.1
+    ideal = 1 + 1 / np.log2(3)
+    assert scores["retrieval nDCG@50"] == pytest.approx((1 / np.log2(4) + 1 / np.log2(5)) / ideal)
+    assert scores["alone nDCG@50"] == pytest.approx((1 + 1 / np.log2(5)) / ideal)
+    assert scores["gold R@10"] == 1.0
+    assert list_accuracy([lesson], values) == 1.0
+    assert list_accuracy([lesson], [np.array([0.0, 7.0, 6.0, 0.0], np.float32)]) == 0.0
