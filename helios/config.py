@@ -35,6 +35,10 @@ class LinkingSettings(Section):
     """Folder of a trained linker; None is the one inside the package."""
     threshold: float | None = Field(default=None, ge=0.0, le=1.0)
     """Smallest score of a link that becomes an edge; None is the model's own."""
+    fuzzy: bool = False
+    """Also take candidates whose titles are spelled almost like a mention that nothing else spells."""
+    dense: bool = False
+    """Also take candidates whose titles are near such a mention, its header and its table as vectors."""
 
 
 class EncoderSettings(Section):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from helios.corpus import CorpusStore
 from helios.models.linker import Linker, TableLinker
+from helios.models.linker.routes import Routes
 
 Array = npt.NDArray[Any]
 
@@ -85,10 +86,13 @@ class LinkingJob:
     weights: Path | None = None
     spacy_model: str | None = None
     threshold: float | None = None
+    routes: Routes | None = None
+    """Further candidate routes; None keeps those of a folder that is prepared already."""
 
     def prepare(self) -> None:
         """Build the candidate index of the passages; call once, before workers start."""
-        Linker.load(self.weights, spacy_model=self.spacy_model).prepare(CorpusStore.open(self.store), self.workdir)
+        linker = Linker.load(self.weights, spacy_model=self.spacy_model)
+        linker.prepare(CorpusStore.open(self.store), self.workdir, routes=self.routes)
 
     def open(self) -> tuple[CorpusStore, TableLinker]:
         """The store and the linker over the prepared folder."""

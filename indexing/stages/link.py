@@ -97,6 +97,8 @@ def _link_ranges(
     if source == "linker":
         from indexing.stages.predict import predicted_links
 
+        if ranges:
+            _prepare_routes(context, store)
         yield from predicted_links(context, store, ranges)
     elif source == "hyperlinks":
         for number, tables in ranges.items():
@@ -104,6 +106,19 @@ def _link_ranges(
     else:
         for number in ranges:
             yield number, link_arrays([])
+
+
+def _prepare_routes(context: StageContext, store: CorpusStore) -> None:
+    """Prepare the candidates with their further routes; whoever opens the folder later uses those it has."""
+    settings = context.config.linking
+    if not (settings.fuzzy or settings.dense):
+        return
+    from helios.models.linker.routes import Routes
+    from indexing.linking import LinkingJob
+
+    weights = Path(settings.model) if settings.model else None
+    routes = Routes(fuzzy=settings.fuzzy, dense=settings.dense)
+    LinkingJob(store.directory, context.scratch / "candidates", weights, routes=routes).prepare()
 
 
 def hyperlinks_of(store: CorpusStore, tables: range) -> dict[str, np.ndarray]:

@@ -153,13 +153,14 @@ def _hashes(names: Iterable[str], index: PassageIndex, extra: dict[str, int]) ->
 def _resolve_titles(titles: Iterable[str], index: PassageIndex) -> dict[str, list[int]]:
     known = [title for title in titles if all(word in index.vocabulary for word in title.split(" "))]
     hashes = _hashes(known, index, {})
-    places = np.searchsorted(index.key_hashes, hashes)
+    arrays = index.arrays
+    places = np.searchsorted(arrays.key_hashes, hashes)
     resolved: dict[str, list[int]] = {}
     for title, value, place in zip(known, hashes, places, strict=True):
-        if place < len(index.key_hashes) and index.key_hashes[place] == value:
-            span = slice(int(index.key_offsets[place]), int(index.key_offsets[place + 1]))
-            kinds = index.key_kinds[span]
-            resolved[title] = [int(p) for p in index.key_passages[span][(kinds & FULL) > 0]]
+        if place < len(arrays.key_hashes) and arrays.key_hashes[place] == value:
+            span = slice(int(arrays.key_offsets[place]), int(arrays.key_offsets[place + 1]))
+            kinds = arrays.key_kinds[span]
+            resolved[title] = [int(p) for p in arrays.key_passages[span][(kinds & FULL) > 0]]
     return resolved
 
 

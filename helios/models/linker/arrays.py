@@ -5,13 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from helios.models.linker.passages import PassageIndex
-
 Array = npt.NDArray[Any]
 
 
 class IndexArrays(NamedTuple):
-    """The part of a passage index that the kernels read."""
+    """A passage index as the kernels read it, an .npy file each. P passages, V vocabulary tokens, K title keys."""
 
     title_offsets: Array
     title_tokens: Array
@@ -71,20 +69,26 @@ class Pool(NamedTuple):
     features: Array
 
 
-def index_arrays(index: PassageIndex) -> IndexArrays:
-    """Plain views of a memory-mapped index for the kernels."""
-    return IndexArrays(*(np.asarray(getattr(index, name)) for name in IndexArrays._fields))
+class Extra(NamedTuple):
+    """Candidates of the distinct cells from routes outside the kernels: offsets int64[U + 1], passages int32."""
+
+    offsets: Array
+    passages: Array
+
+    @classmethod
+    def none(cls, cells: int) -> "Extra":
+        """No candidate for any of so many distinct cells."""
+        return cls(np.zeros(cells + 1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
 
-def workspace(index: PassageIndex) -> Workspace:
-    """Fresh scratch arrays for an index: 25 bytes per passage and 1 per vocabulary token."""
-    count = index.passage_count
+def workspace(passages: int, tokens: int) -> Workspace:
+    """Fresh scratch arrays: 25 bytes per passage and 1 per vocabulary token."""
     return Workspace(
-        np.zeros(count, dtype=np.float32),
-        np.zeros(count, dtype=np.float32),
-        np.zeros(count, dtype=np.float32),
-        np.zeros(count, dtype=np.float32),
-        np.empty(count, dtype=np.int32),
-        np.full(count, -1, dtype=np.int32),
-        np.zeros(len(index.vocabulary) + 1, dtype=np.uint8),
+        np.zeros(passages, dtype=np.float32),
+        np.zeros(passages, dtype=np.float32),
+        np.zeros(passages, dtype=np.float32),
+        np.zeros(passages, dtype=np.float32),
+        np.empty(passages, dtype=np.int32),
+        np.full(passages, -1, dtype=np.int32),
+        np.zeros(tokens + 1, dtype=np.uint8),
     )

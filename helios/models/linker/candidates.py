@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numba import njit
 
 from helios.models.linker.aliases import BoundAliases
-from helios.models.linker.arrays import Cells, IndexArrays, Pool, Workspace
+from helios.models.linker.arrays import Cells, Extra, IndexArrays, Pool, Workspace
 from helios.models.linker.matching import WIDTH, describe, seen_before
 from helios.models.linker.passages import ACRONYM, ngram_hash
 
@@ -30,9 +30,12 @@ INTRO_WEIGHT = 0.25
 
 @njit(cache=True, nogil=True)
 def pool_candidates(
-    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, context: Array, intro: Array
+    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, context: Array, intro: Array, extra: Extra
 ) -> Pool:
-    """Candidates for every distinct cell, given the distinct tokens of the table's titles and intro."""
+    """Candidates for every distinct cell, given the distinct tokens of the table's titles and intro.
+
+    `extra` are passages that other routes found; they come after this module's own.
+    """
     count = len(cells.token_offsets) - 1
     offsets = np.zeros(count + 1, dtype=np.int64)
     capacity = 64 * count + POOL
@@ -46,6 +49,8 @@ def pool_candidates(
     size = 0
     for cell in range(count):
         found = _pool_cell(ix, aliases, ws, cells, cell, pooled, hits)
+        for passage in extra.passages[extra.offsets[cell] : extra.offsets[cell + 1]]:
+            found = max(found, _put(ws, pooled, hits, found, passage) + 1)
         if size + found > capacity:
             capacity = 2 * capacity + found
             passages = _grown(passages, capacity)
@@ -64,6 +69,18 @@ def pool_candidates(
     ws.context_title[:] = 0.0
     ws.context_text[:] = 0.0
     return Pool(offsets, passages[:size], first[:size], last[:size], features[:size])
+
+
+@njit(cache=True, nogil=True)
+def unresolved_mentions(ix: IndexArrays, aliases: BoundAliases, cells: Cells) -> Array:
+    """bool per mention: neither a title key nor an alias is spelled like the whole of it."""
+    unresolved = np.zeros(len(cells.mention_first), dtype=np.bool_)
+    for cell in range(len(cells.token_offsets) - 1):
+        tokens = cells.tokens[cells.token_offsets[cell] : cells.token_offsets[cell + 1]]
+        for mention in range(cells.mention_offsets[cell], cells.mention_offsets[cell + 1]):
+            key = ngram_hash(tokens, cells.mention_first[mention], cells.mention_last[mention])
+            unresolved[mention] = _find(ix.key_hashes, key) < 0 and _find(aliases.hashes, key) < 0
+    return unresolved
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from helios.errors import ModelError
 from helios.models.linker.aliases import AliasTable, BoundAliases, bind
-from helios.models.linker.arrays import index_arrays, workspace
-from helios.models.linker.candidates import pool_candidates
+from helios.models.linker.arrays import Extra, workspace
+from helios.models.linker.candidates import pool_candidates, unresolved_mentions
 from helios.models.linker.encoding import EncodedTable, TableEncoder
 from helios.models.linker.features import Pairs, collective, describe_pairs
 from helios.models.linker.passages import FORMAT, PassageIndex
 from helios.models.linker.recognition import Recogniser
+from helios.models.linker.routes import ExtraRoutes, Routes
 from helios.models.linker.scorer import Scorer, ScorerSettings
 from helios.types import Passage, Table
 
@@ -92,21 +93,25 @@ class Linker:
         """The scorer's settings, among them the default threshold."""
         return self.scorer.settings
 
-    def prepare(self, store: PassageSource, workdir: Path) -> "TableLinker":
-        """Build the passage index and the bound aliases into `workdir` and open it.
+    def prepare(self, store: PassageSource, workdir: Path, *, routes: Routes | None = None) -> "TableLinker":
+        """Build the passage index, the bound aliases and the indexes of further routes into `workdir`; open it.
 
         Idempotent: a folder that was completed for the same passages and aliases is opened as it is, an
-        incomplete or different one is built again. One process prepares; others `open` afterwards.
+        incomplete or different one is built again. One process prepares; others `open` afterwards. `routes`
+        None keeps those that the folder has (none in a new one).
         """
         stamp = self._stamp(store.passages)
-        if not _is_complete(workdir, stamp):
+        if not _is_complete(workdir, stamp, routes):
             if workdir.exists():
                 shutil.rmtree(workdir)
             pairs = ((passage.title, passage.text) for passage in store.passages)
             index = PassageIndex.build(pairs, workdir / "passages")
             bound, words = bind(self.aliases, index)
             _save_bound(bound, workdir / "aliases.npz")
-            (workdir / _COMPLETE).write_text(json.dumps({"stamp": stamp, "words": words}), encoding="utf-8")
+            made = routes or Routes()
+            made.build(store.passages, workdir)
+            meta = {"stamp": stamp, "words": words, "routes": asdict(made)}
+            (workdir / _COMPLETE).write_text(json.dumps(meta), encoding="utf-8")
             log.info("candidate index of %d passages in %s", index.passage_count, workdir)
         return self.open(workdir)
 
@@ -115,8 +120,9 @@ class Linker:
         if not (workdir / _COMPLETE).is_file():
             raise ModelError(f"{workdir}: not a prepared linker folder; call Linker.prepare first")
         index = PassageIndex.open(workdir / "passages")
-        words = json.loads((workdir / _COMPLETE).read_text(encoding="utf-8"))["words"]
-        return TableLinker(self, index, _load_bound(workdir / "aliases.npz"), words)
+        meta = json.loads((workdir / _COMPLETE).read_text(encoding="utf-8"))
+        routes = Routes(**meta.get("routes", {})).open(workdir)
+        return TableLinker(self, index, _load_bound(workdir / "aliases.npz"), meta["words"], routes)
 
     def _stamp(self, passages: PassageRecords) -> str:
         digest = hashlib.sha256(f"{FORMAT}\0{len(passages)}\0".encode())
@@ -130,12 +136,20 @@ class Linker:
 class TableLinker:
     """Links tables against one prepared corpus. Not thread-safe: every worker opens its own."""
 
-    def __init__(self, linker: Linker, index: PassageIndex, aliases: BoundAliases, words: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        linker: Linker,
+        index: PassageIndex,
+        aliases: BoundAliases,
+        words: Mapping[str, int],
+        routes: ExtraRoutes | None = None,
+    ) -> None:
         self.linker = linker
         self.index = index
         self._aliases = aliases
-        self._arrays = index_arrays(index)
-        self._workspace = workspace(index)
+        self._arrays = index.arrays
+        self._workspace = workspace(index.passage_count, len(index.vocabulary))
+        self._routes = routes
         self._encoder = TableEncoder({**index.vocabulary, **words}, Recogniser(linker.spacy_model))
 
     def link(self, table: Table, *, threshold: float | None = None) -> TableLinks:
@@ -152,12 +166,18 @@ class TableLinker:
         if not self.index.passage_count or not len(encoded.rows):
             return encoded, Pairs.none()
         pool = pool_candidates(
-            self._arrays, self._aliases, self._workspace, encoded.cells, encoded.context, encoded.intro
-        )
+            self._arrays, self._aliases, self._workspace, encoded.cells, encoded.context, encoded.intro,
+            self._extra(table, encoded),
+        )  # fmt: skip
         pairs = describe_pairs(
             table, encoded, pool, self._arrays, self._aliases, self.linker.aliases.headers, self._workspace
         )
         return encoded, pairs
+
+    def _extra(self, table: Table, encoded: EncodedTable) -> Extra:
+        if self._routes is None:
+            return Extra.none(len(encoded.texts))
+        return self._routes.find(table, encoded, unresolved_mentions(self._arrays, self._aliases, encoded.cells))
 
     def score(self, encoded: EncodedTable, pairs: Pairs) -> tuple[Pairs, Array]:
         """The pairs that pass the first scorer, with their final scores (float32)."""
@@ -187,9 +207,12 @@ def _links(encoded: EncodedTable, pairs: Pairs, scores: Array) -> TableLinks:
     )  # fmt: skip
 
 
-def _is_complete(workdir: Path, stamp: str) -> bool:
+def _is_complete(workdir: Path, stamp: str, routes: Routes | None) -> bool:
     marker = workdir / _COMPLETE
-    return marker.is_file() and json.loads(marker.read_text(encoding="utf-8"))["stamp"] == stamp
+    if not marker.is_file():
+        return False
+    meta = json.loads(marker.read_text(encoding="utf-8"))
+    return bool(meta["stamp"] == stamp and (routes is None or Routes(**meta.get("routes", {})) == routes))
 
 
 def _save_bound(aliases: BoundAliases, path: Path) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numba import njit
 
 from helios.errors import IndexFormatError
+from helios.models.linker.arrays import IndexArrays
 from helios.models.linker.text import split_disambiguator, tokens, type_noun
 
 FORMAT = 2
@@ -24,13 +25,6 @@ MAX_TEXT_TOKENS = 160
 REFERENCE_PASSAGES = 178_775
 FULL, BASE, HEAD, ACRONYM = 1, 2, 4, 8
 """How a key comes from a title: whole; without its disambiguator; before its first comma; its initials."""
-
-_ARRAYS = (
-    "title_offsets", "title_tokens", "title_posting_offsets", "title_postings",
-    "text_offsets", "text_tokens", "text_posting_offsets", "text_postings", "text_counts",
-    "title_idf", "text_idf", "title_norm", "text_norm", "base_length",
-    "key_hashes", "key_offsets", "key_passages", "key_kinds", "types", "disambiguators",
-)  # fmt: skip
 
 Array = npt.NDArray[Any]
 
@@ -47,44 +41,26 @@ def ngram_hash(ids: Array, first: int, last: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PassageIndex:
-    """The arrays of a built index. P passages, V vocabulary tokens, K distinct title keys."""
+    """A built index: its vocabulary, its kinds of things, its arrays."""
 
     vocabulary: dict[str, int]
     words: tuple[str, ...]
     """The vocabulary in token order."""
     type_names: tuple[str, ...]
-    title_offsets: Array
-    title_tokens: Array
-    title_posting_offsets: Array
-    title_postings: Array
-    text_offsets: Array
-    text_tokens: Array
-    text_posting_offsets: Array
-    text_postings: Array
-    text_counts: Array
-    title_idf: Array
-    text_idf: Array
-    title_norm: Array
-    text_norm: Array
-    base_length: Array
-    key_hashes: Array
-    key_offsets: Array
-    key_passages: Array
-    key_kinds: Array
-    types: Array
-    disambiguators: Array
+    arrays: IndexArrays
 
     @property
     def passage_count(self) -> int:
         """Number of passages."""
-        return len(self.title_offsets) - 1
+        return len(self.arrays.title_offsets) - 1
 
     def type_names_of(self, passage: int) -> tuple[str, ...]:
         """Type noun, `(disambiguator)` and `~last word` of a passage, those that it has."""
-        last = int(self.title_offsets[passage]) + int(self.base_length[passage]) - 1
-        names = [self.type_names[self.types[passage]], self.type_names[self.disambiguators[passage]]]
-        if last >= self.title_offsets[passage]:
-            names.append(f"~{self.words[self.title_tokens[last]]}")
+        arrays = self.arrays
+        last = int(arrays.title_offsets[passage]) + int(arrays.base_length[passage]) - 1
+        names = [self.type_names[arrays.types[passage]], self.type_names[arrays.disambiguators[passage]]]
+        if last >= arrays.title_offsets[passage]:
+            names.append(f"~{self.words[arrays.title_tokens[last]]}")
         return tuple(name for name in names if name)
 
     @classmethod
@@ -109,13 +85,14 @@ class PassageIndex:
         """Memory-map a built index; the vocabulary is read into memory."""
         try:
             meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+            files = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in IndexArrays._fields)
+            arrays = IndexArrays(*map(np.asarray, files))
         except (OSError, ValueError) as error:
             raise IndexFormatError(f"{folder}: not a linker passage index ({error}); prepare it again") from error
         if meta.get("format") != FORMAT:
             raise IndexFormatError(f"{folder}: linker passage index format {meta.get('format')}, expected {FORMAT}")
         vocabulary = {word: number for number, word in enumerate(meta["vocabulary"])}
-        return cls(vocabulary, tuple(vocabulary), tuple(meta["type_names"]), **arrays)
+        return cls(vocabulary, tuple(vocabulary), tuple(meta["type_names"]), arrays)
 
 
 class _Builder:
