@@ -76,6 +76,8 @@ class RerankerSettings(Section):
     """Questions of one batch."""
     k1: int = Field(default=40, ge=1)
     """Pairs that are reranked when measuring."""
+    retrieval_logits: bool = False
+    """Whether the scores of retrieval are logits already: those of a learned ranking are."""
     measured: int = Field(default=160, ge=1)
     """Held-out questions that choose the checkpoint; the end measures all of them."""
 
@@ -156,7 +158,8 @@ class RerankerRecipe:
         """Rerank the lists of lessons and measure the orders."""
         if not lessons:
             return {}
-        return measure_orders(lessons, [self.values(lesson) for lesson in lessons], self.settings.role)
+        values = [self.values(lesson) for lesson in lessons]
+        return measure_orders(lessons, values, self.settings.role, logits=self.settings.retrieval_logits)
 
     def values(self, lesson: Lesson) -> NDArray[np.float32]:
         """Logits of a lesson's first k1 candidates, as search computes them."""

@@ -30,12 +30,15 @@ class ListMeasures:
         return (self.answer_at_2 + self.ndcg) / 2 if role == "edge" else self.recall_at_seeds
 
 
-def measure_orders(lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], role: Role) -> dict[str, float]:
+def measure_orders(
+    lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], role: Role, *, logits: bool = False
+) -> dict[str, float]:
     """Measures of the best mixing weight, that weight, and the measures of retrieval's order.
 
+    `logits` says that the lessons' scores of retrieval are logits already, not fused MaxSim.
     `values` are the reranker's logits of each lesson's first candidates; the other candidates follow after them.
     """
-    by_weight = {weight: mean_measures(_orders(lessons, values, weight)) for weight in WEIGHTS}
+    by_weight = {weight: mean_measures(_orders(lessons, values, weight, logits=logits)) for weight in WEIGHTS}
     best = max(WEIGHTS, key=lambda weight: by_weight[weight].chosen(role))
     found, before, alone = by_weight[best], by_weight[0.0], by_weight[1.0]
     return {
@@ -80,10 +83,10 @@ def list_accuracy(lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32
 
 
 def _orders(
-    lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], weight: float
+    lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], weight: float, *, logits: bool
 ) -> Iterable[tuple[Lesson, Sequence[Candidate]]]:
     for lesson, scores in zip(lessons, values, strict=True):
-        mix = Mix(weight, lesson.candidates[0].score)
+        mix = Mix(weight) if logits else Mix.of_fused(weight, lesson.candidates[0].score)
         read = lesson.candidates[: len(scores)]
         mixed = np.array([mix.of(c.score, float(value)) for c, value in zip(read, scores, strict=True)])
         order = np.argsort(-mixed, kind="stable")

@@ -1,18 +1,19 @@
 """Reranking (HELIOS 4.1, 4.2): g_e reads the best edges again with the question, g_n the nodes that may be seeds.
 
-An edge's new score is a mix of two logits: the reranker's, and the score of retrieval brought to the same scale.
+An edge's new score is a mix of two logits: the reranker's, and the score of retrieval brought to that scale.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.config import RerankSettings
 from helios.graph import Subgraph
+from helios.index.search import Query
 from helios.models.reranking import Reranker, Scores
 from helios.models.reranking.evidence_text import Evidence, evidence_texts
 from helios.retrieval.part import SearchPart
@@ -26,10 +27,16 @@ SHARPNESS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """How one question's scores are put together; `best` is the best score of retrieval."""
+    """How one question's scores are put together; a score of retrieval times `scale` is a logit."""
 
     weight: float
-    best: float
+    """Share of the reranker."""
+    scale: float = 1.0
+
+    @classmethod
+    def of_fused(cls, weight: float, best: float) -> "Mix":
+        """For fused MaxSim and BM25 (`helios.retrieval.edges`), whose best score for the question is `best`."""
+        return cls(weight, SHARPNESS / math.sqrt(max(best, 1.0)))
 
     def of(self, retrieved: float, reranked: float) -> float:
         """One logit from a score of retrieval and one of the reranker."""
@@ -37,7 +44,14 @@ class Mix:
 
     def retrieval_logit(self, retrieved: float) -> float:
         """A score of retrieval, brought to the scale of logits."""
-        return SHARPNESS * retrieved / math.sqrt(max(self.best, 1e-6))
+        return self.scale * retrieved
+
+
+class EdgeScorer(Protocol):
+    """What scores edges that were not retrieved as retrieval would have scored them."""
+
+    def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
+        """One score an edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +98,15 @@ def load_reranker(
 
 
 def rerank_edges(
-    part: SearchPart, reranker: Reranker, question: str, subgraph: Subgraph, *, k1: int, k2: int, weight: float,
+    part: SearchPart, reranker: Reranker, question: str, subgraph: Subgraph, *, k1: int, k2: int, mix: Mix,
     deadline: float | None = None,
 ) -> Subgraph:  # fmt: skip
     """The best k1 edges in a better order, then the others in theirs; k2 in all.
 
-    Scores are logits afterwards. Edges that the deadline (time.monotonic) left out come after those read, too.
+    Scores are logits afterwards, of `mix`. Edges that the deadline (time.monotonic) left out come after those read.
     """
     if not subgraph.edges:
         return subgraph
-    mix = Mix(weight, subgraph.edges[0].score)
     head, tail = subgraph.edges[:k1], subgraph.edges[k1:]
     scores = score_edges(part, reranker, question, [scored.edge for scored in head], deadline=deadline)
     read = [
@@ -112,16 +125,57 @@ def score_edges(
     return reranker.score(question, _texts(reranker, question, _evidence(part, edges)), deadline=deadline)
 
 
+class MixedEdges:
+    """Scores for new edges on the scale of a reranked subgraph (the edge scorer of expansion, HELIOS 4.2)."""
+
+    def __init__(
+        self, part: SearchPart, reranker: Reranker, retrieval: EdgeScorer, mix: Mix, *, deadline: float | None = None
+    ) -> None:
+        self.part, self.reranker, self.retrieval = part, reranker, retrieval
+        self.mix, self.deadline = mix, deadline
+
+    def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
+        """One logit an edge; retrieval's alone where the deadline came first."""
+        retrieved = self.retrieval.score(query, edges)
+        read = score_edges(self.part, self.reranker, query.text, edges, deadline=self.deadline)
+        alone = Mix(0.0, self.mix.scale)
+        mixed = [
+            (self.mix if done else alone).of(float(score), float(value))
+            for score, value, done in zip(retrieved, read.values, read.done, strict=True)
+        ]
+        return np.array(mixed, np.float32)
+
+
+class RerankedNodes:
+    """g_n as the node scorer of expansion: nodes that the deadline left out come after the worst that was read."""
+
+    def __init__(self, part: SearchPart, reranker: Reranker, *, deadline: float | None = None) -> None:
+        self.part, self.reranker, self.deadline = part, reranker, deadline
+
+    def score(self, query: Query, nodes: NDArray[np.int64]) -> FloatArray:
+        """One logit a node (segments, then passages, by their numbers in the part), the first ones first."""
+        read = score_nodes(self.part, self.reranker, query.text, nodes, deadline=self.deadline)
+        worst = read.values[read.done].min(initial=0.0) - 1.0
+        return np.where(read.done, read.values, worst).astype(np.float32)
+
+
+def score_nodes(
+    part: SearchPart, reranker: Reranker, question: str, nodes: NDArray[np.int64], *, deadline: float | None = None
+) -> Scores:
+    """g_n of nodes by their numbers in the part, the first ones first."""
+    segments = part.graph.segment_count
+    edges = [Edge(n, None) if n < segments else Edge(None, n - segments) for n in nodes.tolist()]
+    return score_edges(part, reranker, question, edges, deadline=deadline)
+
+
 def node_scores(
     part: SearchPart, reranker: Reranker, question: str, subgraph: Subgraph, *, limit: int | None = None,
     deadline: float | None = None,
 ) -> NodeScores:  # fmt: skip
     """g_n of the nodes of a subgraph, those of the best edges first, `limit` of them at most."""
-    segments = part.graph.segment_count
-    nodes = list(_nodes(subgraph, segments))[:limit]
-    edges = [Edge(node, None) if node < segments else Edge(None, node - segments) for node in nodes]
-    scores = score_edges(part, reranker, question, edges, deadline=deadline)
-    return NodeScores(np.array(nodes, np.int64), scores.values, scores.done)
+    nodes = np.array(list(_nodes(subgraph, part.graph.segment_count))[:limit], np.int64)
+    scores = score_nodes(part, reranker, question, nodes, deadline=deadline)
+    return NodeScores(nodes, scores.values, scores.done)
 
 
 def _nodes(subgraph: Subgraph, segments: int) -> Iterable[int]:

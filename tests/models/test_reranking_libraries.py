@@ -12,7 +12,7 @@ import torch
 from helios.errors import ModelError
 from helios.models.reranking.cross_encoder import CrossEncoderReranker
 from helios.models.reranking.flag import FlagPairReranker
-from helios.models.reranking.layerwise import PROMPT, LayerwiseReranker, load_layerwise
+from helios.models.reranking.layerwise import PROMPT, LayerwiseReranker, layerwise_classes, load_layerwise, mend_rope
 
 QUESTION = "which river flows through vienna"
 TEXTS = ["the danube flows through vienna", "vienna", "the rhine is a river " * 6, ""]
@@ -97,19 +97,15 @@ def test_flag_reranker_scores_are_the_models_logits(pair_model, pair_scores):
 def layerwise(tmp_path_factory: pytest.TempPathFactory, words: dict[str, int]) -> Path:
     """A MiniCPM with a head a layer, saved by the library itself; weights follow from a formula."""
     pytest.importorskip("FlagEmbedding", reason="FlagEmbedding is not installed (helios-retrieval[flag])")
-    from FlagEmbedding.inference.reranker.decoder_only.models import (
-        configuration_minicpm_reranker,
-        modeling_minicpm_reranker,
-    )
-
+    configs, models = layerwise_classes()
     folder = tmp_path_factory.mktemp("layerwise")
-    config = configuration_minicpm_reranker.LayerWiseMiniCPMConfig(
+    config = configs(
         vocab_size=len(words), hidden_size=32, intermediate_size=48, num_hidden_layers=6, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=256, scale_emb=12, dim_model_base=16, scale_depth=1.4,
         start_layer=2, head_multi=True, head_type="simple", bos_token_id=words["<s>"], pad_token_id=0,
     )  # fmt: skip
-    config.rope_parameters = None
-    model = modeling_minicpm_reranker.LayerWiseMiniCPMForCausalLM(config).eval()
+    mend_rope(config)
+    model = models(config).eval()
     with torch.no_grad():
         for number, parameter in enumerate(model.parameters()):
             count = torch.arange(parameter.numel(), dtype=torch.float32)

@@ -9,8 +9,17 @@ import pytest
 from helios.config import RerankSettings, load_config
 from helios.errors import ModelError
 from helios.graph import Subgraph
+from helios.index.search import Query
 from helios.models.reranking import Scores
-from helios.retrieval.rerank import Mix, load_reranker, node_scores, rerank_edges, score_edges
+from helios.retrieval.rerank import (
+    Mix,
+    MixedEdges,
+    RerankedNodes,
+    load_reranker,
+    node_scores,
+    rerank_edges,
+    score_edges,
+)
 from helios.types import Origin, ScoredEdge
 
 QUESTION = "Who discovered the element that melts in a warm hand?"
@@ -40,9 +49,8 @@ def subgraph(engine) -> Subgraph:
 
 
 def rerank(engine, reranker, subgraph, *, k1=20, k2=30, weight=0.5, deadline=None) -> Subgraph:
-    return rerank_edges(
-        engine.part, reranker, QUESTION, subgraph, k1=k1, k2=k2, weight=weight, deadline=deadline
-    )  # fmt: skip
+    mix = Mix.of_fused(weight, subgraph.edges[0].score if len(subgraph) else 1.0)
+    return rerank_edges(engine.part, reranker, QUESTION, subgraph, k1=k1, k2=k2, mix=mix, deadline=deadline)
 
 
 def test_the_best_k1_are_reordered_and_k2_are_kept(engine, subgraph):
@@ -75,9 +83,7 @@ def test_scores_mix_two_logits(engine, subgraph):
     for scored, value in zip(subgraph.edges[:20], values.tolist(), strict=True):
         wanted = 0.3 * value + 0.7 * 10 * scored.score / subgraph.edges[0].score ** 0.5
         assert found[scored.edge] == pytest.approx(wanted, rel=1e-5)
-    assert Mix(0.3, subgraph.edges[0].score).of(subgraph.edges[3].score, 2.0) == pytest.approx(
-        0.6 + 0.7 * 10 * subgraph.edges[3].score / subgraph.edges[0].score ** 0.5
-    )
+    assert Mix(0.3).of(2.0, 5.0) == pytest.approx(0.3 * 5 + 0.7 * 2)
 
 
 def test_what_a_deadline_left_out_comes_after_in_its_order(engine, subgraph):
@@ -114,6 +120,32 @@ def test_nodes_are_scored_once_those_of_the_best_edges_first(engine, subgraph):
     assert len(found.values) == len(found.nodes) == len(reranker.seen)
     few = node_scores(engine.part, reranker, QUESTION, subgraph, limit=3)
     assert few.nodes.tolist() == found.nodes[:3].tolist()
+
+
+def test_new_edges_get_scores_of_the_same_scale(engine, subgraph):
+    query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), engine.part.tokens)
+    retrieved = {scored.edge: scored.score for scored in subgraph.edges}
+
+    class Retrieved:
+        def score(self, query, edges):
+            return np.array([retrieved[edge] for edge in edges], np.float32)
+
+    mix = Mix.of_fused(0.5, subgraph.edges[0].score)
+    edges = [scored.edge for scored in subgraph.edges[:20]]
+    found = {scored.edge: scored.score for scored in rerank(engine, WordCount("gallium"), subgraph).edges}
+    scores = MixedEdges(engine.part, WordCount("gallium"), Retrieved(), mix).score(query, edges)
+    np.testing.assert_allclose(scores, [found[edge] for edge in edges], rtol=1e-4)
+    late = MixedEdges(engine.part, WordCount("gallium", reach=0), Retrieved(), mix, deadline=time.monotonic() + 1)
+    wanted = [mix.retrieval_logit(retrieved[edge]) for edge in edges]
+    np.testing.assert_allclose(late.score(query, edges), wanted, rtol=1e-4)
+
+
+def test_nodes_that_were_not_read_come_last(engine, subgraph):
+    query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), engine.part.tokens)
+    nodes = node_scores(engine.part, WordCount("gallium"), QUESTION, subgraph).nodes
+    scores = RerankedNodes(engine.part, WordCount("a", reach=4), deadline=time.monotonic() + 1).score(query, nodes)
+    assert scores.shape == nodes.shape
+    assert scores[4:].max() < scores[:4].min()
 
 
 def test_settings_choose_the_reranker(tmp_path):

@@ -94,17 +94,20 @@ class LayerwiseReranker(LibraryReranker):
 
 def load_layerwise(folder: str, *, dtype: Any) -> Any:
     """The model with the fixes that transformers 5 makes necessary."""
-    config = import_library(f"{MODELS}.configuration_minicpm_reranker", extra="flag").LayerWiseMiniCPMConfig
-    modeling = import_library(f"{MODELS}.modeling_minicpm_reranker", extra="flag")
-    settings = config.from_pretrained(folder)
+    configs, models = layerwise_classes()
+    settings = configs.from_pretrained(folder)
     mend_rope(settings)
-
-    class Untied(modeling.LayerWiseMiniCPMForCausalLM):  # type: ignore[misc, name-defined]
-        _tied_weights_keys = None
-
-    loaded = Untied.from_pretrained(folder, config=settings, dtype=dtype)
+    loaded = models.from_pretrained(folder, config=settings, dtype=dtype)
     _compute_rotary_tables(loaded)
     return loaded
+
+
+def layerwise_classes() -> tuple[Any, Any]:
+    """The classes of config and model; the model's says that no weights are tied, as transformers 5 reads it."""
+    config = import_library(f"{MODELS}.configuration_minicpm_reranker", extra="flag")
+    modeling = import_library(f"{MODELS}.modeling_minicpm_reranker", extra="flag")
+    causal: Any = modeling.LayerWiseMiniCPMForCausalLM
+    return config.LayerWiseMiniCPMConfig, type("LayerWiseMiniCPMForCausalLM", (causal,), {"_tied_weights_keys": None})
 
 
 def mend_rope(config: Any) -> None:
