@@ -18,6 +18,8 @@ class Response:
     pause: float = 0.0
     piece_pause: float = 0.0
     """Seconds between the bytes of the body."""
+    together: int = 0
+    """Wait until so many requests are under way, ten seconds at most."""
     drop: bool = False
     """Close the connection without a word."""
 
@@ -51,7 +53,7 @@ class ScriptedServer:
         """The most requests that were under way at the same moment."""
         self.script: Callable[[dict[str, Any]], Response] = lambda body: Response(status=500)
         self._open = 0
-        self._lock = threading.Lock()
+        self._arrived = threading.Condition()
         self._ending = threading.Event()
         self._http = _Http(self)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
@@ -78,20 +80,22 @@ class ScriptedServer:
     def serve(self, handler: BaseHTTPRequestHandler) -> None:
         """One request."""
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
-        with self._lock:
+        with self._arrived:
             self.requests.append(body)
             self.headers.append({name.lower(): value for name, value in handler.headers.items()})
             self._open += 1
             self.peak = max(self.peak, self._open)
+            self._arrived.notify_all()
+            response = self.script(body)
         try:
-            with self._lock:
-                response = self.script(body)
             self._send(handler, response)
         finally:
-            with self._lock:
+            with self._arrived:
                 self._open -= 1
 
     def _send(self, handler: BaseHTTPRequestHandler, response: Response) -> None:
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._open >= response.together, timeout=10.0)
         self._ending.wait(response.pause)
         if response.drop:
             handler.close_connection = True

@@ -29,7 +29,7 @@ def connect(scripted_llm):
     clients = []
 
     def make(**settings) -> LlmClient:
-        values = {"base_url": scripted_llm.url, "model": "scripted", "call_seconds": 5.0, **settings}
+        values = {"base_url": scripted_llm.url, "model": "scripted", "call_seconds": 60.0, **settings}
         clients.append(LlmClient.open(LlmSettings(**values)))
         return clients[-1]
 
@@ -161,7 +161,7 @@ def test_no_server_at_all(connect):
     assert outcome.kind is FailureKind.UNAVAILABLE
 
 
-@pytest.mark.parametrize("how", [{"pause": 30.0}, {"piece_pause": 0.2}])
+@pytest.mark.parametrize("how", [{"pause": 60.0}, {"piece_pause": 0.2}])
 def test_a_call_has_a_deadline_even_while_bytes_trickle(scripted_llm, connect, how):
     scripted_llm.say(scripted_llm.as_json({"rows": [1]}, **how))
     client = connect(call_seconds=0.4)
@@ -169,11 +169,11 @@ def test_a_call_has_a_deadline_even_while_bytes_trickle(scripted_llm, connect, h
     (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
     assert outcome.kind is FailureKind.LATE
     assert outcome.usage.calls == 1
-    assert time.monotonic() - started < 5.0
+    assert time.monotonic() - started < 20.0
 
 
 def test_the_question_has_a_deadline(scripted_llm, connect):
-    scripted_llm.say(scripted_llm.as_json({"rows": [1]}, pause=30.0))
+    scripted_llm.say(scripted_llm.as_json({"rows": [1]}, pause=60.0))
     client = connect(concurrency=1)
     budget = client.budget(deadline=time.monotonic() + 0.4)
     first, second = client.ask([ask_for("one"), ask_for("two")], budget=budget)
@@ -219,7 +219,7 @@ def test_budgets_give_back_what_was_not_taken():
 
 
 def test_at_most_so_many_calls_at_once_over_all_questions(scripted_llm, connect):
-    scripted_llm.say(scripted_llm.as_json({"rows": [1]}, pause=0.05))
+    scripted_llm.say(scripted_llm.as_json({"rows": [1]}, together=3, pause=0.1))
     client = connect(concurrency=3)
     results: list[list] = []
 
@@ -230,7 +230,7 @@ def test_at_most_so_many_calls_at_once_over_all_questions(scripted_llm, connect)
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert scripted_llm.peak == 3
     assert len(scripted_llm.requests) == 12
     assert all(isinstance(outcome, Answer) for result in results for outcome in result)
@@ -297,7 +297,7 @@ def test_configuration_errors_name_the_setting(monkeypatch):
 
 
 def test_closing_ends_what_is_under_way_and_a_later_question_starts_anew(scripted_llm, connect):
-    scripted_llm.say(scripted_llm.as_json({"rows": [1]}, pause=30.0), scripted_llm.as_json({"rows": [2]}))
+    scripted_llm.say(scripted_llm.as_json({"rows": [1]}, pause=60.0), scripted_llm.as_json({"rows": [2]}))
     client = connect()
     outcomes: list = []
     waiting = threading.Thread(target=lambda: outcomes.extend(client.ask([ask_for("one")], budget=client.budget())))
@@ -305,7 +305,7 @@ def test_closing_ends_what_is_under_way_and_a_later_question_starts_anew(scripte
     while not scripted_llm.requests:
         time.sleep(0.01)
     client.close()
-    waiting.join(10)
+    waiting.join(30)
     assert outcomes == [Failure(FailureKind.UNAVAILABLE, "the client was closed")]
     (outcome,) = client.ask([ask_for("two")], budget=client.budget())
     assert outcome.value.rows == [2]

@@ -1,0 +1,333 @@
+"""The refiner that asks a language model (HELIOS 4.3, appendix C): aggregation over whole tables, then verification.
+
+The local refiner always goes first: it costs little, its report decides whether the model is worth asking, and it
+answers for every part on which the model fails. A failure is a line in `report.problems`, never a `no`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Literal
+
+from helios.config import LlmSettings
+from helios.graph import Subgraph
+from helios.llm import Answer, Budget, Failure, LanguageModel, Request, estimate_tokens
+from helios.llm.outcome import Outcome, Shape
+from helios.once import once
+from helios.retrieval.part import SearchPart
+from helios.retrieval.refinement import llm_prompts as prompts
+from helios.retrieval.refinement.base import Refinement, RefinementMode, Refiner, demote
+from helios.types import Edge, Origin, Passage, ScoredEdge
+
+Prompting = Literal["star", "graph"]
+LIKELY = 0.5
+"""From this probability of an aggregation query on, the local stage counts as saying yes."""
+_RIVALS = 10
+"""Stars that `confidence` compares."""
+_STEP = 1e-6
+"""Difference between the scores of edges that one aggregation chose, so that they keep their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlmOptions:
+    """How a language model refines; `refinement` in the settings."""
+
+    prompting: Prompting = "star"
+    """One prompt for every star, or one for the whole graph (for the comparison of HELIOS 5.3)."""
+    gate: float = 0.9
+    """Confidence in the best star from which on the model is not asked; 1 asks always, 0 only about aggregations."""
+    boost: float = 1.0
+    """What a row that the aggregation chose gains over the best edge of its table."""
+    tables: int = 5
+    """Tables that an aggregation is worked out over, those of the best stars."""
+    stars: int = 32
+    """Stars that are verified, the best ones."""
+
+
+class LlmRefiner:
+    """Refines with a language model where it can matter, and with `fallback` everywhere else."""
+
+    def __init__(
+        self, model: LanguageModel, fallback: Refiner, settings: LlmSettings, options: LlmOptions | None = None
+    ) -> None:
+        self.model = model
+        self.fallback = fallback
+        self.settings = settings
+        self.options = options or LlmOptions()
+
+    def refine(
+        self, question: str, subgraph: Subgraph, part: SearchPart, *, deadline: float | None = None
+    ) -> Refinement:
+        """Aggregate and verify; see `Refiner.refine`. The report's mode is LLM if any of its answers was used."""
+        started = perf_counter()
+        local = self.fallback.refine(question, subgraph, part, deadline=deadline)
+        if not self.worthwhile(subgraph, local):
+            return local
+        inquiry = _Inquiry(question, subgraph, part, local, self, self.model.budget(deadline=deadline))
+        refined = inquiry.refine()
+        milliseconds = (perf_counter() - started) * 1e3
+        return Refinement(refined.subgraph, replace(refined.report, milliseconds=milliseconds))
+
+    def worthwhile(self, subgraph: Subgraph, local: Refinement) -> bool:
+        """The gate: the model is asked about likely aggregations, and where no star stands out."""
+        if not subgraph.edges:
+            return False
+        gate = self.options.gate
+        return gate >= 1.0 or local.report.aggregation >= LIKELY or confidence(local.subgraph) < gate
+
+
+def confidence(subgraph: Subgraph) -> float:
+    """How far the best star stands out, 0 to 1: its share in a softmax over the best edges of the first ten stars."""
+    best: dict[int | None, float] = {}
+    for scored in subgraph.edges:
+        best.setdefault(scored.edge.segment, scored.score)
+        if len(best) == _RIVALS:
+            break
+    if not best:
+        return 0.0
+    top = max(best.values())
+    return 1.0 / sum(math.exp(score - top) for score in best.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _TableQuestion:
+    """A request over one table, or all; number n in the reply stands for `segments[n - 1]`."""
+
+    request: Request[prompts.Numbers]
+    tables: tuple[int, ...]
+    segments: tuple[int, ...]
+    left_out: str
+
+
+@dataclass(frozen=True, slots=True)
+class _StarQuestion:
+    """A request over one star, or all; number n in the reply stands for `edges[n - 1]`."""
+
+    request: Request[prompts.Numbers]
+    edges: tuple[Edge, ...]
+
+
+class _Inquiry:
+    """What one question asks the model, and what comes of it."""
+
+    def __init__(
+        self,
+        question: str,
+        subgraph: Subgraph,
+        part: SearchPart,
+        local: Refinement,
+        refiner: LlmRefiner,
+        budget: Budget,
+    ) -> None:
+        self.question = question
+        self.subgraph = subgraph
+        self.part = part
+        self.local = local
+        self.model = refiner.model
+        self.settings = refiner.settings
+        self.options = refiner.options
+        self.budget = budget
+        self.problems: list[str] = list(local.report.problems)
+        self.answers = 0
+        self.segments: list[int] = []
+        self.plans: list[str] = []
+
+    def refine(self) -> Refinement:
+        """Classify, aggregate, verify; the local result where the model gave nothing."""
+        aggregation = self.is_aggregation()
+        aggregated = self.aggregate() if aggregation else self.subgraph
+        demoted = self.irrelevant(aggregated)
+        report = replace(self.local.report, calls=self.budget.spent.calls, problems=tuple(self.problems))
+        if not self.answers:
+            return Refinement(self.local.subgraph, report)
+        refined = demote(aggregated, demoted)
+        before = {scored.edge: scored.score for scored in self.subgraph.edges}
+        promoted = (s.edge for s in aggregated.edges if s.score > before.get(s.edge, -math.inf))
+        report = replace(
+            report,
+            mode=RefinementMode.LLM,
+            aggregation=float(aggregation),
+            plans=tuple(self.plans),
+            cells=(),
+            segments=tuple(self.segments),
+            promoted=tuple(promoted),
+            demoted=tuple(scored.edge for scored in aggregated.edges if scored.edge in demoted),
+        )
+        return Refinement(refined, report)
+
+    def is_aggregation(self) -> bool:
+        """Whether the question needs an aggregation; the local stage's opinion if the model has none."""
+        request = prompts.classify(self.question, max_tokens=self.settings.reply_tokens)
+        (outcome,) = self._ask([request])
+        if isinstance(outcome, Answer):
+            return outcome.value.aggregation
+        self.problems.append(f"aggregation query: {outcome}; the local stage decided")
+        return self.local.report.aggregation >= LIKELY
+
+    def aggregate(self) -> Subgraph:
+        """The subgraph with the edges of the rows that the model chose raised or added (column-wise aggregation)."""
+        questions = list(self._table_questions())
+        outcomes = self._ask([question.request for question in questions])
+        subgraph = self.subgraph
+        for question, outcome in zip(questions, outcomes, strict=True):
+            if question.left_out:
+                self.problems.append(question.left_out)
+            if isinstance(outcome, Failure):
+                self.problems.append(f"{self._names(question.tables)}: {outcome}; the local aggregation stands")
+                subgraph = subgraph.merge(self._chosen_locally(question.tables))
+                continue
+            segments = [question.segments[number - 1] for number in outcome.value.distinct()]
+            subgraph = subgraph.merge(self._raised(segments))
+            self.segments += segments
+            if segments:
+                self.plans.append(f"language model: {self._rows(segments)}")
+        return subgraph
+
+    def irrelevant(self, subgraph: Subgraph) -> set[Edge]:
+        """Edges that verification moves behind; the local verdict for stars on which the model failed."""
+        questions = list(self._star_questions(subgraph))
+        outcomes = self._ask([question.request for question in questions])
+        local = set(self.local.report.demoted)
+        behind: set[Edge] = set()
+        failures: dict[str, int] = {}
+        for question, outcome in zip(questions, outcomes, strict=True):
+            if isinstance(outcome, Failure):
+                failures[str(outcome)] = failures.get(str(outcome), 0) + 1
+                behind |= local & set(question.edges)
+                continue
+            kept = {question.edges[number - 1] for number in outcome.value.distinct()}
+            behind |= set(question.edges) - kept
+        for words, count in failures.items():
+            self.problems.append(f"verification of {count} of {len(questions)}: {words}; the local verdict stands")
+        return behind
+
+    def _ask(self, requests: Sequence[Request[Shape]]) -> list[Outcome[Shape]]:
+        outcomes = self.model.ask(requests, budget=self.budget)
+        self.answers += sum(isinstance(outcome, Answer) for outcome in outcomes)
+        return outcomes
+
+    def _table_questions(self) -> Iterator[_TableQuestion]:
+        """A request for every table of the best stars, or one for them all (graph prompting)."""
+        found: dict[int, list[int]] = {}
+        for star in self.subgraph.stars():
+            found.setdefault(self.part.corpus.table_of(star.segment), []).append(star.segment)
+        tables = dict(list(found.items())[: self.options.tables])
+        if self.options.prompting == "star":
+            for table, segments in tables.items():
+                yield self._table_question({table: segments})
+        elif tables:
+            yield self._table_question(tables)
+
+    def _table_question(self, tables: dict[int, list[int]]) -> _TableQuestion:
+        """Whole tables, then what is left of the prompt for passages of their rows, those of the stars first."""
+        corpus, share = self.part.corpus, self.settings.prompt_tokens // len(tables)
+        texts: list[str] = []
+        segments: list[int] = []
+        left_out = []
+        for table, stars in tables.items():
+            first = int(corpus.segment_offsets[table])
+            rows = {segment - first for segment in stars}
+            shown = prompts.show_table(
+                corpus.tables[table], self.question, tokens=share, first=rows, start=len(segments) + 1
+            )
+            texts.append(shown.text)
+            segments += [first + row for row in shown.rows]
+            if shown.rows_left_out:
+                left_out.append(f"{self._names([table])}: {shown.rows_left_out} rows did not fit into the prompt")
+        room = self.settings.prompt_tokens - sum(map(estimate_tokens, texts))
+        known = {segment for stars in tables.values() for segment in stars}
+        texts.append(prompts.show_linked(self._linked(segments, known, room), tokens=room))
+        request = prompts.aggregate(
+            self.question,
+            "\n".join(filter(None, texts)),
+            count=len(segments),
+            max_tokens=self.settings.reply_tokens,
+        )
+        return _TableQuestion(request, tuple(tables), tuple(segments), "; ".join(left_out))
+
+    def _linked(self, segments: Sequence[int], known: set[int], tokens: int) -> list[tuple[int, Passage]]:
+        """(row number, passage) for rows of the stars, then of the rest, about as many as `tokens` can hold."""
+        numbered = sorted(enumerate(segments, start=1), key=lambda row: (row[1] not in known, row[0]))
+        most = max(0, tokens) // prompts.SHORTEST_PASSAGE_TOKENS
+        linked: list[tuple[int, Passage]] = []
+        for number, segment in numbered:
+            if len(linked) >= most:
+                break
+            passages = self.part.graph.passages_of(segment)
+            linked += [(number, self.part.corpus.passages[int(passage)]) for passage in passages]
+        return linked[:most]
+
+    def _star_questions(self, subgraph: Subgraph) -> Iterator[_StarQuestion]:
+        """A request for every star with passages, best first, or one for them all (graph prompting)."""
+        stars = [star for star in subgraph.stars() if star.passages][: self.options.stars]
+        texts: list[str] = []
+        edges: list[Edge] = []
+        room = self.settings.prompt_tokens
+        for star in stars:
+            passages = [self.part.corpus.passages[passage] for passage in star.passages]
+            segment = self.part.corpus.segment(star.segment)
+            shown = prompts.show_star(segment, passages, tokens=room, start=len(edges) + 1)
+            pairs = [Edge(star.segment, passage) for passage in star.passages[: shown.shown]]
+            if self.options.prompting == "star":
+                yield self._star_question(shown.text, tuple(pairs))
+                continue
+            room -= estimate_tokens(shown.text)
+            if room < 0 and texts:
+                self.problems.append(f"{len(stars) - len(texts)} stars did not fit into the prompt of the graph")
+                break
+            texts.append(shown.text)
+            edges += pairs
+        if texts:
+            yield self._star_question("\n\n".join(texts), tuple(edges))
+
+    def _star_question(self, text: str, edges: tuple[Edge, ...]) -> _StarQuestion:
+        request = prompts.verify(
+            self.question,
+            text,
+            count=len(edges),
+            max_tokens=self.settings.reply_tokens,
+            graph=self.options.prompting == "graph",
+        )
+        return _StarQuestion(request, edges)
+
+    def _raised(self, segments: Sequence[int]) -> Iterator[ScoredEdge]:
+        """All edges of the rows that an aggregation chose, above the best edge of their table, in this order."""
+        best: dict[int, float] = {}
+        retrieved: dict[int, list[ScoredEdge]] = {}
+        for scored in self.subgraph.edges:
+            if scored.edge.segment is not None:
+                best.setdefault(self.part.corpus.table_of(scored.edge.segment), scored.score)
+                retrieved.setdefault(scored.edge.segment, []).append(scored)
+        rank = 0
+        for segment in segments:
+            score = best[self.part.corpus.table_of(segment)] + self.options.boost
+            origins = {scored.edge: scored.origin for scored in retrieved.get(segment, ())}
+            passages = (int(passage) for passage in self.part.graph.passages_of(segment))
+            linked = [Edge(segment, passage) for passage in passages if passage not in self._deleted_passages]
+            for edge in dict.fromkeys([*origins, *(linked or [Edge(segment, None)])]):
+                yield ScoredEdge(edge, score - rank * _STEP, origins.get(edge, Origin.AGGREGATED))
+                rank += 1
+
+    @once
+    def _deleted_passages(self) -> frozenset[int]:
+        """Passages that the graph still links to and that are gone."""
+        first = self.part.graph.segment_count
+        return frozenset(int(node) - first for node in self.part.view.deleted_nodes() if node >= first)
+
+    def _chosen_locally(self, tables: Sequence[int]) -> list[ScoredEdge]:
+        """The edges of these tables that the local stage brought to the front, as it scored them."""
+        promoted = set(self.local.report.promoted)
+        return [
+            scored
+            for scored in self.local.subgraph.edges
+            if scored.edge in promoted
+            and scored.edge.segment is not None
+            and self.part.corpus.table_of(scored.edge.segment) in tables
+        ]
+
+    def _names(self, tables: Sequence[int]) -> str:
+        return ", ".join(f'table "{self.part.corpus.tables.id(table)}"' for table in tables)
+
+    def _rows(self, segments: Sequence[int]) -> str:
+        return ", ".join(str(self.part.corpus.segment_id(segment)) for segment in segments)
