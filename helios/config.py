@@ -76,6 +76,10 @@ class SearchSettings(Section):
     """What the MaxSim of the row with all its passages adds."""
     lexical_weight: float = Field(default=0.05, ge=0.0)
     """What BM25 of the edge adds."""
+    ranker: str | None = None
+    """Folder of a trained ranking, or `none` for the fused score alone; None is the one inside the package."""
+    rank_depth: int = Field(default=100, ge=1)
+    """Edges that the learned ranking puts in order."""
     bm25_k1: float = Field(default=0.9, ge=0.0)
     bm25_b: float = Field(default=0.4, ge=0.0, le=1.0)
 
@@ -96,7 +100,7 @@ class RerankSettings(Section):
     """Edges that are kept; those that were not read come after those that were."""
     weight: float = Field(default=0.5, ge=0.0, le=1.0)
     """Share of the reranker in an edge's score; the rest is the score of retrieval, as a logit."""
-    max_tokens: int = Field(default=192, ge=32, le=8192)
+    max_tokens: int = Field(default=160, ge=32, le=8192)
     """Tokens of question and text together."""
     batch_tokens: int = Field(default=1024, ge=64)
     """Tokens of one padded batch: a deadline can end reranking between batches."""
@@ -104,6 +108,59 @@ class RerankSettings(Section):
     """The layer of a layer-wise model that gives the score."""
     deadline_ms: float | None = Field(default=600.0, gt=0.0)
     """Time for the edges of one question; what is not read by then keeps the order of retrieval."""
+
+
+class ExpansionSettings(Section):
+    """Query-relevant node expansion (HELIOS 4.2)."""
+
+    beam: int = Field(default=10, ge=0, le=1000)
+    """New edges a question; 0 leaves expansion out."""
+    seeds: int = Field(default=10, ge=1, le=100)
+    """Segments, and as many passages, whose new neighbours are looked for."""
+    node_temperature: float = Field(default=1.0, gt=0.0)
+    """Softens p(u | q): the probability of a seed."""
+    pair_temperature: float = Field(default=1.0, gt=0.0)
+    """Softens p(v | u, q): the probability of a seed's new neighbour."""
+    title_weight: float = Field(default=4.0, ge=0.0)
+    """What a passage's title adds to a pair's score if the row, with the question's help, holds all of it."""
+    met_weight: float = Field(default=3.5, ge=0.0)
+    """The same for the row alone."""
+    lexical_weight: float = Field(default=0.1, ge=0.0)
+    """What BM25 of the seed's text adds."""
+    question_weight: float = Field(default=0.05, ge=0.0)
+    """What BM25 of the question adds."""
+    segment_weight: float = Field(default=0.4, ge=0.0)
+    """What the MaxSim of a new row alone adds."""
+
+
+class ReadingSettings(Section):
+    """Answers from evidence: `helios ask`."""
+
+    reader: Literal["extractive", "llm"] = "extractive"
+    """`llm` asks the model of `llm.base_url` and falls back to `extractive`."""
+    model: str | None = None
+    """Folder of a trained extractive reader; None is the packaged one."""
+    edges: int = Field(default=10, ge=1)
+    """Best edges that the extractive reader reads."""
+    min_confidence: float = Field(default=0.02, ge=0.0, le=1.0)
+    """The extractive reader abstains below this."""
+
+
+class RefinementSettings(Section):
+    """Star-based refinement (HELIOS 4.3)."""
+
+    mode: Literal["off", "local", "llm"] = "local"
+    """`llm` asks the language model of section `llm`; `local` plans and executes without one."""
+    tables: int = Field(default=3, ge=1)
+    """Whole tables, in the order of their best edge, over which an aggregation is executed."""
+    detect: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Probability of an aggregation question from which tables are restored at all."""
+    first: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Probability of a plan from which its rows come first."""
+    second: float = Field(default=0.08, ge=0.0, le=1.0)
+    """Probability of a plan from which its rows come behind the best edge."""
+    verify: float = Field(default=0.005, ge=0.0, le=1.0)
+    """Edges that are evidence with less than this probability move behind the others; 0 moves none."""
 
 
 class PipelineSettings(Section):
@@ -161,6 +218,9 @@ class Config(Section):
     tokens: TokenSettings = TokenSettings()
     search: SearchSettings = SearchSettings()
     rerank: RerankSettings = RerankSettings()
+    reading: ReadingSettings = ReadingSettings()
+    expansion: ExpansionSettings = ExpansionSettings()
+    refinement: RefinementSettings = RefinementSettings()
     pipeline: PipelineSettings = PipelineSettings()
     llm: LlmSettings = LlmSettings()
 
