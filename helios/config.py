@@ -161,6 +161,13 @@ class RefinementSettings(Section):
     """Probability of a plan from which its rows come behind the best edge."""
     verify: float = Field(default=0.005, ge=0.0, le=1.0)
     """Edges that are evidence with less than this probability move behind the others; 0 moves none."""
+    prompting: Literal["star", "graph"] = "star"
+    """With `llm`: one prompt for every star, or one for the whole graph (the comparison of HELIOS 5.3)."""
+    gate: float = Field(default=0.9, ge=0.0, le=1.0)
+    """With `llm`: confidence in the best star from which on the model is not asked, unless the question is likely an
+    aggregation; 1 asks always."""
+    stars: int = Field(default=32, ge=1)
+    """With `llm`: stars whose passages are verified, the best ones."""
 
 
 class PipelineSettings(Section):

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helios.config import LlmSettings
+from helios.config import LlmSettings, RefinementSettings
 from helios.graph import Subgraph
 from helios.llm import LlmClient, estimate_tokens
 from helios.retrieval.refinement import Refinement, RefinementMode, RefinementReport, demote
 from helios.retrieval.refinement import llm_prompts as prompts
-from helios.retrieval.refinement.llm import LlmOptions, LlmRefiner, confidence
+from helios.retrieval.refinement.llm import LlmRefiner, confidence
 from helios.types import Edge, Origin, Passage, ScoredEdge, Segment, SegmentId, Table
 
 pytest.importorskip("openai", reason="openai is not installed (extra llm)")
 
 LONGEST_RIVER = "Where does the longest river in the table of European rivers rise?"
-ALWAYS = LlmOptions(gate=1.0)
+ALWAYS = RefinementSettings(mode="llm", gate=1.0)
 
 
 class LastBehind:
@@ -42,11 +42,11 @@ def make_refiner(scripted_llm):
     """Make refiners that ask the scripted server."""
     clients = []
 
-    def make(options: LlmOptions = ALWAYS, *, local: float = 0.0, **limits) -> LlmRefiner:
+    def make(options: RefinementSettings = ALWAYS, *, local: float = 0.0, **limits) -> LlmRefiner:
         values = {"base_url": scripted_llm.url, "model": "scripted", "call_seconds": 60.0, **limits}
-        settings_ = LlmSettings(**values)
-        clients.append(LlmClient.open(settings_))
-        return LlmRefiner(clients[-1], LastBehind(local), settings_, options)
+        llm = LlmSettings(**values)
+        clients.append(LlmClient.open(llm))
+        return LlmRefiner(clients[-1], LastBehind(local), llm, options)
 
     yield make
     for client in clients:
@@ -123,7 +123,7 @@ def test_the_stars_of_a_question_are_asked_together(engine, scripted_llm, make_r
 
 def test_graph_prompting_asks_once_for_all(engine, scripted_llm, make_refiner, rivers):
     scripted_llm.script = reader(scripted_llm)
-    refined = make_refiner(LlmOptions(prompting="graph", gate=1.0)).refine(LONGEST_RIVER, rivers, engine.part)
+    refined = make_refiner(RefinementSettings(prompting="graph", gate=1.0)).refine(LONGEST_RIVER, rivers, engine.part)
     assert refined.report.calls == 3
     assert refined.subgraph.edges[0].origin is Origin.AGGREGATED
     assert refined.report.problems == ()
@@ -211,14 +211,14 @@ def test_the_gate_keeps_the_model_out_of_clear_cases(engine, scripted_llm, make_
     assert confidence(clear) > 0.99
     assert 0.5 < confidence(close) < 0.6
     assert confidence(Subgraph()) == 0.0
-    options = LlmOptions(gate=0.9)
+    options = RefinementSettings(gate=0.9)
     for refiner, subgraph, asked in [
         (make_refiner(options), clear, False),
         (make_refiner(options), close, True),
         (make_refiner(options, local=0.7), clear, True),
-        (make_refiner(LlmOptions(gate=0.0)), close, False),
-        (make_refiner(LlmOptions(gate=1.0)), clear, True),
-        (make_refiner(LlmOptions(gate=1.0)), Subgraph(), False),
+        (make_refiner(RefinementSettings(gate=0.0)), close, False),
+        (make_refiner(RefinementSettings(gate=1.0)), clear, True),
+        (make_refiner(RefinementSettings(gate=1.0)), Subgraph(), False),
     ]:
         before = len(scripted_llm.requests)
         refined = refiner.refine(LONGEST_RIVER, subgraph, engine.part)
@@ -233,7 +233,7 @@ def test_a_real_model_goes_through_every_stage(engine, tiny_llm, prompting):
     )
     subgraph = engine.retrieve_edges(LONGEST_RIVER, k=6)
     with LlmClient.open(limits) as client:
-        options = LlmOptions(prompting=prompting, gate=1.0, tables=2, stars=3)
+        options = RefinementSettings(prompting=prompting, gate=1.0, tables=2, stars=3)
         refined = LlmRefiner(client, LastBehind(), limits, options).refine(LONGEST_RIVER, subgraph, engine.part)
     report = refined.report
     assert report.mode is RefinementMode.LLM

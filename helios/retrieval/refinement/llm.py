@@ -8,9 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Literal
 
-from helios.config import LlmSettings
+from helios.config import LlmSettings, RefinementSettings
 from helios.graph import Subgraph
 from helios.llm import Answer, Budget, Failure, LanguageModel, Request, estimate_tokens
 from helios.llm.outcome import Outcome, Shape
@@ -20,41 +19,24 @@ from helios.retrieval.refinement import llm_prompts as prompts
 from helios.retrieval.refinement.base import Refinement, RefinementMode, Refiner, demote
 from helios.types import Edge, Origin, Passage, ScoredEdge
 
-Prompting = Literal["star", "graph"]
 LIKELY = 0.5
 """From this probability of an aggregation query on, the local stage counts as saying yes."""
 _RIVALS = 10
 """Stars that `confidence` compares."""
+_BOOST = 1.0
+"""What a row that the aggregation chose gains over the best edge of its table."""
 _STEP = 1e-6
 """Difference between the scores of edges that one aggregation chose, so that they keep their order."""
-
-
-@dataclass(frozen=True, slots=True)
-class LlmOptions:
-    """How a language model refines; `refinement` in the settings."""
-
-    prompting: Prompting = "star"
-    """One prompt for every star, or one for the whole graph (for the comparison of HELIOS 5.3)."""
-    gate: float = 0.9
-    """Confidence in the best star from which on the model is not asked; 1 asks always, 0 only about aggregations."""
-    boost: float = 1.0
-    """What a row that the aggregation chose gains over the best edge of its table."""
-    tables: int = 5
-    """Tables that an aggregation is worked out over, those of the best stars."""
-    stars: int = 32
-    """Stars that are verified, the best ones."""
 
 
 class LlmRefiner:
     """Refines with a language model where it can matter, and with `fallback` everywhere else."""
 
-    def __init__(
-        self, model: LanguageModel, fallback: Refiner, settings: LlmSettings, options: LlmOptions | None = None
-    ) -> None:
+    def __init__(self, model: LanguageModel, fallback: Refiner, llm: LlmSettings, settings: RefinementSettings) -> None:
         self.model = model
         self.fallback = fallback
+        self.llm = llm
         self.settings = settings
-        self.options = options or LlmOptions()
 
     def refine(
         self, question: str, subgraph: Subgraph, part: SearchPart, *, deadline: float | None = None
@@ -73,7 +55,7 @@ class LlmRefiner:
         """The gate: the model is asked about likely aggregations, and where no star stands out."""
         if not subgraph.edges:
             return False
-        gate = self.options.gate
+        gate = self.settings.gate
         return gate >= 1.0 or local.report.aggregation >= LIKELY or confidence(local.subgraph) < gate
 
 
@@ -125,8 +107,8 @@ class _Inquiry:
         self.part = part
         self.local = local
         self.model = refiner.model
+        self.llm = refiner.llm
         self.settings = refiner.settings
-        self.options = refiner.options
         self.budget = budget
         self.problems: list[str] = list(local.report.problems)
         self.answers = 0
@@ -158,7 +140,7 @@ class _Inquiry:
 
     def is_aggregation(self) -> bool:
         """Whether the question needs an aggregation; the local stage's opinion if the model has none."""
-        request = prompts.classify(self.question, max_tokens=self.settings.reply_tokens)
+        request = prompts.classify(self.question, max_tokens=self.llm.reply_tokens)
         (outcome,) = self._ask([request])
         if isinstance(outcome, Answer):
             return outcome.value.aggregation
@@ -212,8 +194,8 @@ class _Inquiry:
         found: dict[int, list[int]] = {}
         for star in self.subgraph.stars():
             found.setdefault(self.part.corpus.table_of(star.segment), []).append(star.segment)
-        tables = dict(list(found.items())[: self.options.tables])
-        if self.options.prompting == "star":
+        tables = dict(list(found.items())[: self.settings.tables])
+        if self.settings.prompting == "star":
             for table, segments in tables.items():
                 yield self._table_question({table: segments})
         elif tables:
@@ -221,7 +203,7 @@ class _Inquiry:
 
     def _table_question(self, tables: dict[int, list[int]]) -> _TableQuestion:
         """Whole tables, then what is left of the prompt for passages of their rows, those of the stars first."""
-        corpus, share = self.part.corpus, self.settings.prompt_tokens // len(tables)
+        corpus, share = self.part.corpus, self.llm.prompt_tokens // len(tables)
         texts: list[str] = []
         segments: list[int] = []
         left_out = []
@@ -235,14 +217,14 @@ class _Inquiry:
             segments += [first + row for row in shown.rows]
             if shown.rows_left_out:
                 left_out.append(f"{self._names([table])}: {shown.rows_left_out} rows did not fit into the prompt")
-        room = self.settings.prompt_tokens - sum(map(estimate_tokens, texts))
+        room = self.llm.prompt_tokens - sum(map(estimate_tokens, texts))
         known = {segment for stars in tables.values() for segment in stars}
         texts.append(prompts.show_linked(self._linked(segments, known, room), tokens=room))
         request = prompts.aggregate(
             self.question,
             "\n".join(filter(None, texts)),
             count=len(segments),
-            max_tokens=self.settings.reply_tokens,
+            max_tokens=self.llm.reply_tokens,
         )
         return _TableQuestion(request, tuple(tables), tuple(segments), "; ".join(left_out))
 
@@ -260,16 +242,16 @@ class _Inquiry:
 
     def _star_questions(self, subgraph: Subgraph) -> Iterator[_StarQuestion]:
         """A request for every star with passages, best first, or one for them all (graph prompting)."""
-        stars = [star for star in subgraph.stars() if star.passages][: self.options.stars]
+        stars = [star for star in subgraph.stars() if star.passages][: self.settings.stars]
         texts: list[str] = []
         edges: list[Edge] = []
-        room = self.settings.prompt_tokens
+        room = self.llm.prompt_tokens
         for star in stars:
             passages = [self.part.corpus.passages[passage] for passage in star.passages]
             segment = self.part.corpus.segment(star.segment)
             shown = prompts.show_star(segment, passages, tokens=room, start=len(edges) + 1)
             pairs = [Edge(star.segment, passage) for passage in star.passages[: shown.shown]]
-            if self.options.prompting == "star":
+            if self.settings.prompting == "star":
                 yield self._star_question(shown.text, tuple(pairs))
                 continue
             room -= estimate_tokens(shown.text)
@@ -286,8 +268,8 @@ class _Inquiry:
             self.question,
             text,
             count=len(edges),
-            max_tokens=self.settings.reply_tokens,
-            graph=self.options.prompting == "graph",
+            max_tokens=self.llm.reply_tokens,
+            graph=self.settings.prompting == "graph",
         )
         return _StarQuestion(request, edges)
 
@@ -301,7 +283,7 @@ class _Inquiry:
                 retrieved.setdefault(scored.edge.segment, []).append(scored)
         rank = 0
         for segment in segments:
-            score = best[self.part.corpus.table_of(segment)] + self.options.boost
+            score = best[self.part.corpus.table_of(segment)] + _BOOST
             origins = {scored.edge: scored.origin for scored in retrieved.get(segment, ())}
             passages = (int(passage) for passage in self.part.graph.passages_of(segment))
             linked = [Edge(segment, passage) for passage in passages if passage not in self._deleted_passages]
