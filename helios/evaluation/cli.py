@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from helios.errors import EvaluationError
+from helios.evaluation.answers import measure_answers, with_answers
 from helios.evaluation.baselines import K1, B, Bm25Baseline, DenseBaseline
-from helios.evaluation.edges import ranked_edges
+from helios.evaluation.edges import RankedEdge, ranked_edges
 from helios.evaluation.evaluate import EvaluationReport, Search, evaluate
 from helios.evaluation.exactness import Exactness, measure_exactness
 from helios.evaluation.late_interaction import LateInteraction
@@ -26,6 +27,7 @@ from helios.retrieval.edges import fusion_of
 
 if TYPE_CHECKING:
     from helios.engine import Engine
+    from helios.types import Evidence
 
 
 class Baseline(StrEnum):
@@ -73,6 +75,9 @@ def eval_command(
     exact: Annotated[
         int, typer.Option("--exact", min=0, help="Compare candidates with an exact scan for this many questions.")
     ] = 0,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Also answer every question, and measure EM and F1.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     per_question: Annotated[
@@ -82,6 +87,8 @@ def eval_command(
     """Measure an index against questions with known evidence."""
     if baselines_only and not baseline:
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
+    if answers and (unit or baselines_only):
+        raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
     asked = read_questions(questions)[:limit]
     engine = _open(index, overrides or [])
     names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
@@ -91,8 +98,12 @@ def eval_command(
         settings = config | ({"unit": unit.value} if name == "helios" and unit else {})
         if name.startswith("bm25"):
             settings |= {"k1": k1, "b": b}
-        search = _engine_search(engine, unit, k) if name == "helios" else _baseline(engine, name, k, k1, b)
-        reports.append(_measured(name, search, asked, depth=k, seed=seed, config=settings))
+        found: dict[str, Evidence] = {}
+        search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
+        report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
+        if answers and name == "helios":
+            report = _with_answers(report, engine, asked, found, seed=seed)
+        reports.append(report)
         _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
     exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
     if as_json:
@@ -131,12 +142,43 @@ def _exactness(engine: "Engine", questions: Sequence[Question], count: int, *, s
         )  # fmt: skip
 
 
-def _engine_search(engine: "Engine", unit: RetrievalUnit | None, k: int) -> Search:
-    """HELIOS itself; units other than the edge are for comparison (Table 6)."""
+def _engine_search(engine: "Engine", unit: RetrievalUnit | None, k: int, found: "dict[str, Evidence]") -> Search:
+    """HELIOS itself, which leaves its evidence in `found`; units other than the edge are for comparison (Table 6)."""
     if unit is None:
-        return lambda question: ranked_edges(engine.search(question, k=k))
+
+        def search(question: str) -> tuple[RankedEdge, ...]:
+            found[question] = engine.search(question, k=k)
+            return ranked_edges(found[question])
+
+        return search
     units = LateInteraction(engine.part, engine.encoder, unit=unit, threads=engine.threads)
     return lambda question: units.search(question, k=k)
+
+
+def _with_answers(
+    report: EvaluationReport,
+    engine: "Engine",
+    questions: Sequence[Question],
+    found: "dict[str, Evidence]",
+    *,
+    seed: int,
+) -> EvaluationReport:  # fmt: skip
+    """The report with EM and F1 of the configured reader over the evidence that was found."""
+    from helios.reading.asking import open_reader
+    from helios.reading.citations import checked
+
+    console = Console(stderr=True)
+    with (
+        open_reader(engine, engine.config) as reader,
+        Progress(console=console, disable=not console.is_terminal, transient=True) as bar,
+    ):
+        task = bar.add_task(f"reading ({reader.name})", total=len(questions))
+        results = measure_answers(
+            lambda question: checked(reader.read(question, found[question]), engine.corpus),
+            questions,
+            progress=lambda done: bar.update(task, completed=done),
+        )
+    return with_answers(report, results, seed=seed)
 
 
 def _baseline(engine: "Engine", name: str, k: int, k1: float, b: float) -> Search:

@@ -1,0 +1,84 @@
+"""Citations against the store: what an answer cites is read again and must be there, word for word."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from helios.corpus import CorpusStore
+from helios.index.lexical import terms_of
+from helios.models.text import passage_text
+from helios.reading.base import Answer, Citation, Support
+from helios.types import Passage
+
+
+def checked(answer: Answer, corpus: CorpusStore) -> Answer:
+    """The answer with the citations that the store confirms; the others are named in `dropped`.
+
+    An answer that is left without any citation says so in `support`.
+    """
+    if answer.abstained:
+        return answer
+    kept: list[Citation] = []
+    dropped = list(answer.dropped)
+    supported = False
+    for citation in answer.citations:
+        source = cited_source(citation, corpus)
+        problem = _problem(citation, source)
+        if problem:
+            dropped.append(problem)
+        else:
+            kept.append(citation)
+            supported = supported or holds(source or "", answer.text)
+    support = Support.UNSUPPORTED if not kept else Support.CHECKED if supported else Support.CITED
+    return replace(answer, citations=tuple(kept), dropped=tuple(dropped), support=support)
+
+
+def cited_source(citation: Citation, corpus: CorpusStore) -> str | None:
+    """The whole cell, sentence or title that a citation points to, from the store; None where there is none."""
+    if citation.segment_id is not None and citation.column is not None:
+        number = corpus.tables.find(citation.segment_id.table_id)
+        if number is None:
+            return None
+        rows = corpus.tables[number].rows
+        row, column = citation.segment_id.row, citation.column
+        return rows[row][column] if 0 <= row < len(rows) and 0 <= column < len(rows[row]) else None
+    number = None if citation.passage_id is None else corpus.passages.find(citation.passage_id)
+    if number is None:
+        return None
+    passage = corpus.passages[number]
+    if citation.sentence is None:
+        return passage.title
+    return dict(sentences_of(passage)).get(citation.sentence)
+
+
+def sentences_of(passage: Passage) -> Iterator[tuple[int, str]]:
+    """Number and text of every sentence, as search explanations and citations count them."""
+    text = passage_text(passage)
+    for piece in text.pieces:
+        kind, _, number = piece.where.partition(":")
+        if kind == "sentence":
+            yield int(number), text.text[piece.start : piece.end]
+
+
+def holds(source: str, answer: str) -> bool:
+    """Whether an answer stands in a text, word by word; an answer without words never does."""
+    words = " ".join(terms_of(answer))
+    return bool(words) and f" {words} " in f" {' '.join(terms_of(source))} "
+
+
+def describe(citation: Citation) -> str:
+    """Where a citation points, in words."""
+    if citation.segment_id is not None:
+        return f"{citation.segment_id}, column {citation.column}"
+    place = "title" if citation.sentence is None else f"sentence {citation.sentence}"
+    return f"{citation.passage_id}, {place}"
+
+
+def _problem(citation: Citation, source: str | None) -> str:
+    """Why a citation does not hold; empty if it does."""
+    if source is None:
+        return f"{describe(citation)}: not in the corpus"
+    if not citation.text.strip():
+        return f"{describe(citation)}: cites no words"
+    if source[citation.start : citation.end] != citation.text:
+        return f"{describe(citation)}: does not say {citation.text!r} there"
+    return ""

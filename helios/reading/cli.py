@@ -1,0 +1,86 @@
+"""`helios ask`: an answer with its citations, for people and as JSON."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from helios.reading.base import Answer, Citation, Support
+
+if TYPE_CHECKING:
+    from helios.corpus import CorpusStore
+
+NOTES = {
+    Support.CITED: "no citation holds the answer word by word",
+    Support.UNSUPPORTED: "unsupported: no citation checked out",
+}
+
+
+def ask_command(
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many edges to search for.")] = 50,
+    llm: Annotated[bool, typer.Option("--llm", help="Read with the language model of llm.base_url.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    overrides: Annotated[list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")] = None,
+) -> None:
+    """Answer a question and cite the cells and sentences that say so, or say why not."""
+    if not question.strip():
+        raise typer.BadParameter("the question is empty")
+    from helios.engine import Engine
+    from helios.reading.asking import answer_question, open_reader
+
+    settings = [*(overrides or []), *(["reading.reader=llm"] if llm else [])]
+    with Engine.open(index, overrides=settings) as engine, open_reader(engine, engine.config) as reader:
+        answer, _ = answer_question(engine, reader, question, k=k)
+        shown = answer_json(answer, engine.corpus)
+    if as_json:
+        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    else:
+        _print(shown, answer)
+
+
+def answer_json(answer: Answer, corpus: "CorpusStore") -> dict[str, Any]:
+    """An answer as plain JSON data; every citation with the cell or sentence that it is from."""
+    from helios.reading.citations import cited_source
+
+    document = asdict(answer) | {"abstained": answer.abstained}
+    for citation, plain in zip(answer.citations, document["citations"], strict=True):
+        plain["source"] = cited_source(citation, corpus)
+        plain["segment"] = str(citation.segment_id) if citation.segment_id else None
+        plain["place"] = place_of(citation, corpus)
+    return document
+
+
+def place_of(citation: Citation, corpus: "CorpusStore") -> str:
+    """The title and the column or sentence of a citation, for people."""
+    if citation.segment_id is not None and citation.column is not None:
+        table = corpus.tables[corpus.tables.number(citation.segment_id.table_id)]
+        return f"{table.title}, row {citation.segment_id.row}, {table.header[citation.column]}"
+    passage = corpus.passages[corpus.passages.number(str(citation.passage_id))]
+    return f"{passage.title}, title" if citation.sentence is None else f"{passage.title}, sentence {citation.sentence}"
+
+
+def _print(shown: dict[str, Any], answer: Answer) -> None:
+    console = Console(highlight=False)
+    if answer.abstained:
+        console.print(f"[yellow]no answer[/yellow]: {escape(answer.reason)}", soft_wrap=True)
+    else:
+        confidence = f"  [dim]{answer.confidence:.0%}[/dim]" if answer.confidence else ""
+        console.print(f"[bold]{escape(answer.text)}[/bold]{confidence}", soft_wrap=True)
+        note = "; ".join(note for note in (NOTES.get(answer.support, ""), answer.reason) if note)
+        if note:
+            console.print(f"    [yellow]{escape(note)}[/yellow]", soft_wrap=True)
+    for citation in shown["citations"]:
+        source, start, end = citation["source"], citation["start"], citation["end"]
+        words = f"{escape(source[:start])}[bold]{escape(source[start:end])}[/bold]{escape(source[end:])}"
+        console.print(f"    [cyan]{escape(citation['place'])}[/cyan]: {words}", soft_wrap=True)
+    for problem in answer.dropped:
+        console.print(f"    [dim]dropped citation: {escape(problem)}[/dim]", soft_wrap=True)
+    others = ", ".join(f"{text} {confidence:.0%}" for text, confidence in answer.alternatives)
+    if others:
+        console.print(f"    [dim]else: {escape(others)}[/dim]", soft_wrap=True)

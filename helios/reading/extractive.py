@@ -1,0 +1,118 @@
+"""The extractive reader: the best candidate of the best edges, and the place where it stands."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.reading.base import Answer, Citation, ComputedAnswer
+from helios.reading.features import features_of, node_facts, question_facts, span_key
+from helios.reading.question import Kind, ask
+from helios.reading.ranker import AnswerRanker
+from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
+from helios.reading.vectors import NodeVectors
+from helios.types import Evidence, EvidenceEdge
+
+FloatArray = NDArray[np.float32]
+ALTERNATIVES = 4
+COMPUTED = 0.5
+"""Confidence in the value of an executed aggregation; unmeasured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """All candidates of one question with their features (N, F)."""
+
+    nodes: list[ReadNode]
+    spans: list[Span]
+    features: FloatArray
+
+    def text(self, number: int) -> str:
+        """The words of a candidate."""
+        span = self.spans[number]
+        return self.nodes[span.node].text.text[span.start : span.end]
+
+
+class ExtractiveReader:
+    """Answers are spans of the evidence, or the value of an executed aggregation where a number is asked for."""
+
+    name = "extractive"
+
+    def __init__(
+        self, ranker: AnswerRanker, vectors: NodeVectors, *, edges: int = 10, min_confidence: float = 0.0
+    ) -> None:
+        self.ranker = ranker
+        self.vectors = vectors
+        self.edges = edges
+        self.min_confidence = min_confidence
+
+    @classmethod
+    def load(
+        cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, min_confidence: float = 0.0
+    ) -> "ExtractiveReader":
+        """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used."""
+        return cls(AnswerRanker.load(folder), vectors, edges=edges, min_confidence=min_confidence)
+
+    def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
+        """The most likely span, or an abstention."""
+        if computed is not None and computed.value and ask(question).kind is Kind.COUNT:
+            return _computed(question, computed)
+        if not evidence.edges:
+            return Answer.abstain(question, "no evidence was found", reader=self.name)
+        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges)
+        if not candidates.spans:
+            return Answer.abstain(question, "the evidence has no text", reader=self.name)
+        return self._choose(question, evidence, candidates)
+
+    def _choose(self, question: str, evidence: Evidence, candidates: Candidates) -> Answer:
+        scores = self.ranker.score(candidates.features)
+        ranked = rank_answers(candidates, self.ranker.shares(scores))
+        chances = [(candidates.text(best), self.ranker.confidence(share)) for best, share in ranked]
+        text, confidence = chances[0]
+        others = tuple(chances[1 : 1 + ALTERNATIVES])
+        if confidence < self.min_confidence:
+            reason = f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
+            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
+        span = candidates.spans[ranked[0][0]]
+        node = candidates.nodes[span.node]
+        citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
+        return Answer(question, text, citations, confidence, reader=self.name, alternatives=others)
+
+
+def candidates_of(question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int) -> Candidates:
+    """Every candidate of the best edges with its features."""
+    nodes = read_nodes(evidence, edges=edges)
+    spans = candidate_spans(nodes)
+    asked = question_facts(ask(question), vectors.question(question), nodes)
+    pairs = zip(nodes, vectors.nodes(nodes), strict=True)
+    facts = [node_facts(asked, node, tokens) for node, tokens in pairs]
+    return Candidates(nodes, spans, features_of(asked, evidence, facts, spans))
+
+
+def rank_answers(candidates: Candidates, shares: FloatArray) -> list[tuple[int, float]]:
+    """Answers best first, as the number of their best candidate and the sum of the shares of all with these words."""
+    order = np.argsort(-shares, kind="stable")
+    best: dict[str, int] = {}
+    sums: dict[str, float] = {}
+    for number in order.tolist():
+        key = span_key(candidates.text(number))
+        best.setdefault(key, number)
+        sums[key] = sums.get(key, 0.0) + float(shares[number])
+    return sorted(((best[key], share) for key, share in sums.items()), key=lambda item: -item[1])
+
+
+def _way(edge: EvidenceEdge, node: ReadNode) -> tuple[Citation, ...]:
+    """The linked words of the row that led to a passage."""
+    if node.passage is None or edge.segment is None or not edge.links:
+        return ()
+    link = edge.links[0]
+    text = edge.segment.cells[link.column][link.start : link.end]
+    return (Citation(text, edge.segment.segment_id, link.column, start=link.start, end=link.end),) if text else ()
+
+
+def _computed(question: str, computed: ComputedAnswer) -> Answer:
+    """The value of an aggregation and the cells that it was computed from."""
+    return Answer(
+        question, computed.text, computed.citations, COMPUTED, reader="aggregation", reason=computed.operation
+    )
