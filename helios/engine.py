@@ -22,9 +22,11 @@ from helios.errors import HeliosError, IndexFormatError
 from helios.graph import DataGraph, Subgraph
 from helios.index.snapshot import Snapshot
 from helios.models.encoder import MiniLMEncoder, TokenEncoder
+from helios.models.ranker import find_ranker
 from helios.once import once
 from helios.retrieval.edges import EdgeIndex, FactoredEdges
 from helios.retrieval.explain import explain_edge
+from helios.retrieval.features import FEATURES
 from helios.retrieval.part import SearchPart
 from helios.types import Evidence, EvidenceEdge, ScoredEdge
 
@@ -92,6 +94,7 @@ class Engine:
         settings = self.config.encoder
         encoder = MiniLMEncoder.load(
             settings.model,
+            adapter=settings.adapter,
             runtime=settings.runtime,
             max_tokens=settings.max_tokens,
             threads=1,  # a question is too short to share out: on a busy machine two threads took thirty times as long
@@ -109,7 +112,8 @@ class Engine:
     @once
     def edge_index(self) -> EdgeIndex:
         """What ranks edges."""
-        return FactoredEdges([self.part], self.encoder, self.config.search)
+        ranker = find_ranker(self.config.search.ranker, features=FEATURES)
+        return FactoredEdges([self.part], self.encoder, self.config.search, ranker)
 
     @property
     def part(self) -> SearchPart:

@@ -178,6 +178,15 @@ class LexicalQuery:
     idf_Q: NDArray[np.float32]
 
 
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """How often each known term of a question stands in each of some nodes: counts (U, T) uint8, idf (T) float32."""
+
+    terms: tuple[str, ...]
+    counts_UT: NDArray[np.uint8]
+    idf_T: NDArray[np.float32]
+
+
 class Postings:
     """Memory-mapped node postings of one part."""
 
@@ -198,6 +207,22 @@ class Postings:
     def node_count(self) -> int:
         return len(self.lengths)
 
+    def term_counts(self, question: str, nodes: NDArray[np.int64]) -> TermCounts:
+        """Counts of the question's known terms in the given nodes, which ascend."""
+        terms, columns, idf = [], [], []
+        for term in dict.fromkeys(terms_of(question)):
+            number = int(np.searchsorted(self.terms, np.uint64(term_hash(term))))
+            if number == len(self.terms) or int(self.terms[number]) != term_hash(term):
+                continue
+            span = slice(int(self.offsets[number]), int(self.offsets[number + 1]))
+            holders = self.nodes[span]
+            places = np.minimum(np.searchsorted(holders, nodes), len(holders) - 1)
+            columns.append(np.where(holders[places] == nodes, self.counts[span][places], 0).astype(np.uint8))
+            idf.append(np.log1p((self.node_count - len(holders) + 0.5) / (len(holders) + 0.5)))
+            terms.append(term)
+        counts = np.stack(columns, axis=1) if columns else np.zeros((len(nodes), 0), np.uint8)
+        return TermCounts(tuple(terms), counts, np.array(idf, np.float32))
+
     def query(self, question: str) -> LexicalQuery:
         """Look up the question's terms; unknown terms are left out, the rarest `MAX_TERMS` kept."""
         found: dict[int, float] = {}
@@ -212,6 +237,39 @@ class Postings:
             span = slice(int(self.offsets[number]), int(self.offsets[number + 1]))
             counts[self.nodes[span], column] = self.counts[span]
         return LexicalQuery(counts, np.array([found[number] for number in kept] or [0.0], np.float32))
+
+    def idf(self, hashes: NDArray[np.uint64]) -> NDArray[np.float32]:
+        """How rare terms are among the nodes, by their hashes; an unknown term is as rare as one node's."""
+        frequencies = np.ones(len(hashes), np.int64)
+        if len(self.terms):
+            numbers = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
+            known = self.terms[numbers] == hashes
+            frequencies[known] = (self.offsets[numbers + 1] - self.offsets[numbers])[known]
+        return np.log1p((self.node_count - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
+
+    def nodes_with(self, term: str, first: int, last: int) -> slice:
+        """Where the postings of a term's nodes in [first, last) are; an empty slice for an unknown term."""
+        hashed = np.uint64(term_hash(term))
+        number = int(np.searchsorted(self.terms, hashed))
+        if number == len(self.terms) or self.terms[number] != hashed:
+            return slice(0, 0)
+        start, stop = int(self.offsets[number]), int(self.offsets[number + 1])
+        bounds = np.searchsorted(self.nodes[start:stop], [first, last])
+        return slice(start + int(bounds[0]), start + int(bounds[1]))
+
+    def node_scores(
+        self, terms: Iterable[str], first: int, last: int, *, k1: float, b: float, common: int
+    ) -> NDArray[np.float32]:
+        """BM25 of the nodes [first, last) on their own, terms held by more than `common` of them left out."""
+        scores = np.zeros(last - first, np.float32)
+        mean = np.float32(max(1.0, float(self.lengths[first:last].mean()) if last > first else 1.0))
+        for term in dict.fromkeys(terms):
+            span = self.nodes_with(term, first, last)
+            if 0 < span.stop - span.start <= common:
+                idf = self.idf(np.array([term_hash(term)], np.uint64))[0]
+                nodes, counts = self.nodes[span], self.counts[span]
+                add_bm25(nodes, counts, self.lengths, idf, np.float32(k1), np.float32(b), mean, first, scores)
+        return scores
 
 
 def _map(path: Path) -> Any:
@@ -241,3 +299,16 @@ def edge_bm25(
             count = np.float32(counts_NQ[x, q]) + np.float32(counts_NQ[y, q])
             total += idf_Q[q] * count * np.float32(k1 + 1.0) / (count + norm)
         out_E[e] = total
+
+
+@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
+def add_bm25(
+    nodes: np.ndarray, counts: np.ndarray, lengths: np.ndarray, idf: float, k1: float, b: float, mean_length: float,
+    first: int, out_N: np.ndarray,
+) -> None:  # fmt: skip
+    """out[node - first] += the BM25 of one term whose postings are given."""
+    for i in range(nodes.shape[0]):
+        node = nodes[i]
+        count = np.float32(counts[i])
+        norm = k1 * (np.float32(1.0) - b + b * np.float32(lengths[node]) / mean_length)
+        out_N[node - first] += idf * count * (k1 + np.float32(1.0)) / (count + norm)

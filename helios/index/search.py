@@ -11,7 +11,7 @@ interaction), so nodes are looked at once and edges cost one comparison a token:
 Shape legend: N nodes, E units (edges, then lone nodes), C candidates, Q query tokens (padded lanes), T terms.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.index.lexical import Postings, edge_bm25
-from helios.index.maxsim import edge_scores, node_bounds, node_maxima, padded, star_bounds
+from helios.index.maxsim import block_sums, edge_scores, node_bounds, node_maxima, padded, star_bounds, union_bounds
 from helios.index.tokens import TokenStore
 from helios.models.encoder import TokenVectors
 
@@ -62,10 +62,35 @@ class Candidates:
     star: FloatArray
     lexical: FloatArray
 
+    def take(self, places: NDArray[np.int64]) -> "Candidates":
+        """The candidates at these places."""
+        return Candidates(
+            self.units[places], self.maxsim[places], self.segment[places], self.star[places], self.lexical[places]
+        )
+
     def fused(self, fusion: Fusion) -> FloatArray:
         """One score a unit."""
         scores = self.maxsim + fusion.segment * self.segment + fusion.star * self.star + fusion.lexical * self.lexical
         return np.asarray(scores, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBounds:
+    """m_q(X) of every node against centroids alone, times the token's weight: uint8 (N + 1, Q) in steps of a score.
+
+    Row N is zero: it stands for 'no such node'.
+    """
+
+    bounds_NQ: NDArray[np.uint8]
+    step: np.float32
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHits:
+    """Nodes and their exact MaxSim for one query, best first; ties go to the smaller number."""
+
+    nodes: NDArray[np.int64]
+    scores: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +187,80 @@ class FactoredSearch:
         )  # fmt: skip
         return out
 
+    def node_bounds(self, query: Query, *, centroid_KQ: FloatArray | None = None) -> NodeBounds:
+        """MaxSim of every query token against every node, from centroids alone."""
+        if centroid_KQ is None:
+            centroid_KQ = self._centroid_scores(query)
+        table, step = _byte_table(np.maximum(centroid_KQ * query.weights_Q, 0.0))
+        bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
+        store = self.tokens
+        self._split(len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds)
+        return NodeBounds(bounds, step)
+
+    def nearest_nodes(
+        self, queries: Sequence[Query], *, count: int, among: NDArray[np.int64] | None = None, margin: int = 4
+    ) -> list[NodeHits]:
+        """The `count` nodes nearest to each query by exact MaxSim, of all nodes or of `among`, in one pass over them.
+
+        Centroid bounds of all queries are taken together; the best `margin` times `count` of each are scored exactly.
+        """
+        nodes = self._all_nodes if among is None else np.unique(among)
+        if not queries or len(nodes) == 0 or count < 1:
+            return [NodeHits(np.zeros(0, np.int64), np.zeros(0, np.float32)) for _ in queries]
+        centroids = [self._centroid_scores(query) for query in queries]
+        sums_BN = self._bound_sums(queries, centroids, nodes)
+        hits = []
+        for query, centroid_KQ, sums_N in zip(queries, centroids, sums_BN, strict=True):
+            best = np.sort(nodes[_top(sums_N, margin * count)])
+            scores: FloatArray = self.node_maxima(query, best, centroid_KQ=centroid_KQ) @ query.weights_Q
+            order = _top(scores, count)
+            hits.append(NodeHits(best[order], scores[order]))
+        return hits
+
+    def _bound_sums(
+        self, queries: Sequence[Query], centroids: Sequence[FloatArray], nodes: NDArray[np.int64]
+    ) -> FloatArray:
+        """MaxSim of each query and node from centroids alone, in steps of the query's own: (queries, nodes)."""
+        tables = [
+            _byte_table(np.maximum(centroid_KQ * query.weights_Q, 0.0))[0]
+            for query, centroid_KQ in zip(queries, centroids, strict=True)
+        ]
+        blocks = np.concatenate([[0], np.cumsum([table.shape[1] for table in tables])]).astype(np.int64)
+        sums_BN = np.empty((len(queries), len(nodes)), np.float32)
+        store, table = self.tokens, np.ascontiguousarray(np.concatenate(tables, axis=1))
+        self._split(len(nodes), block_sums, nodes, store.offsets, store.codes, table, blocks, sums_BN)
+        return sums_BN
+
+    def bound_sums(self, bounds: NodeBounds) -> FloatArray:
+        """MaxSim of every node alone from its bounds: (N)."""
+        sums = np.empty(self.tokens.node_count, np.float32)
+        self._split(len(sums), union_bounds, self._all_nodes, bounds.bounds_NQ, self.tokens.node_count, sums)
+        sums *= bounds.step
+        return sums
+
+    def pair_bounds(self, bounds: NodeBounds, seed: int, nodes: NDArray[np.int64]) -> FloatArray:
+        """Factored MaxSim of a node with each of others, from their bounds: (nodes)."""
+        sums = np.empty(len(nodes), np.float32)
+        union_bounds(nodes, bounds.bounds_NQ, seed, sums, 0, len(nodes))
+        sums *= bounds.step
+        return sums
+
+    def pair_scores(
+        self, query: Query, left: IntArray, right: IntArray, stars: Sequence[NDArray[np.int64]], *, fusion: Fusion
+    ) -> Candidates:
+        """The scores that pairs of nodes would have as edges; `stars` holds the nodes of each pair's star.
+
+        Exact MaxSim of pair and segment, bound of the star, BM25: what `candidates` gives for a unit.
+        """
+        centroid_KQ = self._centroid_scores(query)
+        alone = FactoredSearch(self.tokens, self.postings, Units(left, right), k1=self.k1, b=self.b)
+        units = np.arange(len(left))
+        maxsim, segment = alone.exact(query, units, centroid_KQ=centroid_KQ)
+        table, step = _byte_table(np.maximum(centroid_KQ * query.weights_Q, 0.0))
+        star = np.array([_star_bound(self.tokens, table, nodes) for nodes in stars], np.float32) * step
+        lexical = alone.lexical_scores(query.text) if fusion.lexical else np.zeros(len(left), np.float32)
+        return Candidates(units, maxsim, segment, star, lexical)
+
     def node_of(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The node of each lone-node unit."""
         return np.minimum(self.units.left[units], self.units.right[units]).astype(np.int64)
@@ -182,16 +281,11 @@ class FactoredSearch:
 
     def _bounds(self, query: Query, centroid_KQ: FloatArray) -> tuple[FloatArray, np.float32]:
         """MaxSim of every unit, of its segment and of its star (E, 3) from centroids alone, in steps of a score."""
-        weighted = np.maximum(centroid_KQ * query.weights_Q, 0.0)
-        step = max(float(weighted.max()), 1e-6) / 255.0
-        table = np.rint(weighted / step).astype(np.uint8)
-        bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
-        store = self.tokens
-        self._split(len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds)
+        nodes = self.node_bounds(query, centroid_KQ=centroid_KQ)
         sums = np.empty((len(self.units), 3), np.float32)
         stars = len(self._stars) - 1
-        self._split(stars, star_bounds, self._stars, self.units.left, self.units.right, bounds, sums)
-        return sums, np.float32(step)
+        self._split(stars, star_bounds, self._stars, self.units.left, self.units.right, nodes.bounds_NQ, sums)
+        return sums, nodes.step
 
     def _split(self, count: int, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run a kernel over [0, count), in as many ranges as there are threads."""
@@ -202,6 +296,18 @@ class FactoredSearch:
         spans = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         for future in [self._pool.submit(kernel, *arguments, start, stop) for start, stop in spans]:
             future.result()
+
+
+def _byte_table(weighted_KQ: FloatArray) -> tuple[NDArray[np.uint8], np.float32]:
+    """Scores of centroids in 256 steps, and the step."""
+    step = max(float(weighted_KQ.max()), 1e-6) / 255.0
+    return np.rint(weighted_KQ / step).astype(np.uint8), np.float32(step)
+
+
+def _star_bound(store: TokenStore, table_KQ: NDArray[np.uint8], nodes: NDArray[np.int64]) -> int:
+    """MaxSim of the nodes together from centroids alone, in steps."""
+    spans = [store.codes[store.offsets[node] : store.offsets[node + 1]] for node in nodes]
+    return int(table_KQ[np.concatenate(spans)].max(axis=0).sum())
 
 
 def _star_starts(units: Units, node_count: int) -> NDArray[np.int64]:

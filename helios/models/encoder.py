@@ -8,13 +8,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ModelError
-from helios.models.base import NAME, BaseModel, find_base_model
+from helios.models.base import NAME, WEIGHTS_SHA256, BaseModel, find_base_model
 from helios.models.routes import Route, Runtime, document_route, torch_forward
 from helios.once import once
 
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 MAX_QUESTION_TOKENS = 128
+SHIPPED_ADAPTER = Path(__file__).parent / "weights" / "token-encoder.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,13 @@ class MiniLMEncoder:
     """
 
     def __init__(
-        self, base: BaseModel, *, runtime: Runtime = "auto", max_tokens: int = 256, batch_tokens: int = 8192,
-        threads: int | None = None,
+        self, base: BaseModel, *, adapter: Path | None = None, runtime: Runtime = "auto", max_tokens: int = 256,
+        batch_tokens: int = 8192, threads: int | None = None,
     ) -> None:  # fmt: skip
         from tokenizers import Tokenizer
 
         self.base = base
+        self.adapter = adapter
         self.max_tokens = max_tokens
         self.batch_tokens = batch_tokens
         self.threads = threads
@@ -84,12 +87,19 @@ class MiniLMEncoder:
 
     @classmethod
     def load(
-        cls, model: str | None = None, *, runtime: Runtime = "auto", max_tokens: int = 256, batch_tokens: int = 8192,
-        threads: int | None = None,
+        cls, model: str | None = None, *, adapter: str | None = None, runtime: Runtime = "auto",
+        max_tokens: int = 256, batch_tokens: int = 8192, threads: int | None = None,
     ) -> "MiniLMEncoder":  # fmt: skip
-        """Find the base model and make an encoder of it; the weights are read on first use."""
+        """Find the base model and make an encoder of it; the weights are read on first use.
+
+        `adapter` is a file of `helios.models.adapters`, "none", or None for the one in the package, which is for the
+        default base alone. Raises ModelError for files that are missing or wrong.
+        """
         base = find_base_model(model)
-        return cls(base, runtime=runtime, max_tokens=max_tokens, batch_tokens=batch_tokens, threads=threads)
+        return cls(
+            base, adapter=_adapter(adapter, base), runtime=runtime, max_tokens=max_tokens,
+            batch_tokens=batch_tokens, threads=threads,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -106,8 +116,9 @@ class MiniLMEncoder:
     @property
     def fingerprint(self) -> str:
         settings = f"{self.base.sha256} last-layer unit no-punctuation max={self.max_tokens}"
-        files = b"".join((self.base.folder / name).read_bytes() for name in ("config.json", "tokenizer.json"))
-        return sha256(settings.encode() + files).hexdigest()
+        files = [self.base.folder / "config.json", self.base.folder / "tokenizer.json"]
+        files += [self.adapter] if self.adapter else []
+        return sha256(settings.encode() + b"".join(file.read_bytes() for file in files)).hexdigest()
 
     def encode_documents(self, texts: Sequence[str]) -> Iterator[TokenVectors]:
         encodings = self._tokenizer.encode_batch(list(texts))
@@ -143,6 +154,10 @@ class MiniLMEncoder:
         """Tokens that the texts would be stored as."""
         return sum(len(self._kept(encoding)) for encoding in self._tokenizer.encode_batch(list(texts)))
 
+    def tokenise(self, texts: Sequence[str]) -> list[tuple[list[int], NDArray[np.int64]]]:
+        """For every text the token numbers that the model reads, and which of them are kept as vectors."""
+        return [(list(encoding.ids), self._kept(encoding)) for encoding in self._tokenizer.encode_batch(list(texts))]
+
     def _kept(self, encoding: Any) -> NDArray[np.int64]:
         kept = np.flatnonzero(self._keep[np.array(encoding.ids, np.int64)])
         return kept if len(kept) else np.zeros(1, np.int64)
@@ -157,11 +172,14 @@ class MiniLMEncoder:
     def _bert(self) -> Any:
         import torch
 
+        from helios.models.adapters import apply_adapter
         from helios.models.bert import load_bert
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         bert = load_bert(self.base.folder)
+        if self.adapter is not None:
+            apply_adapter(bert, self.adapter)
         if self.max_tokens > bert.config.max_position_embeddings:
             raise ModelError(
                 f"encoder.max_tokens={self.max_tokens}, but {self.base.folder} reads at most "
@@ -172,6 +190,19 @@ class MiniLMEncoder:
     @once
     def _document_route(self) -> Route:
         return document_route(self._bert, self.runtime, self.threads)
+
+
+def _adapter(configured: str | None, base: BaseModel) -> Path | None:
+    if configured == "none":
+        return None
+    if configured is None:
+        return SHIPPED_ADAPTER if base.sha256 == WEIGHTS_SHA256 and SHIPPED_ADAPTER.is_file() else None
+    path = Path(configured).expanduser()
+    if not path.is_file():
+        raise ModelError(
+            f"encoder.adapter={configured}: no such file; expected an adapter, or none to use the base alone"
+        )
+    return path
 
 
 def _kept_tokens(tokenizer: Any) -> NDArray[np.bool_]:

@@ -4,13 +4,17 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.config import SearchSettings
-from helios.index.search import Fusion, Query
+from helios.index.search import Candidates, FloatArray, Fusion, Query
 from helios.models.encoder import TokenEncoder
+from helios.models.ranker import EdgeRanker
+from helios.retrieval.features import edge_features
 from helios.retrieval.part import SearchPart
 from helios.types import ScoredEdge
 
@@ -22,28 +26,74 @@ class EdgeIndex(Protocol):
         """The best k edges of each part, best first."""
 
 
-class FactoredEdges:
-    """Factored MaxSim of edge, row and star fused with BM25; one store of node vectors serves them all."""
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Units of one part and their scores, best first."""
 
-    def __init__(self, parts: Sequence[SearchPart], encoder: TokenEncoder, settings: SearchSettings) -> None:
+    units: NDArray[np.int64]
+    scores: FloatArray
+
+
+class FactoredEdges:
+    """Factored MaxSim of edge, row and star fused with BM25, the best of them put in order by a learned ranking."""
+
+    def __init__(
+        self,
+        parts: Sequence[SearchPart],
+        encoder: TokenEncoder,
+        settings: SearchSettings,
+        ranker: EdgeRanker | None = None,
+    ) -> None:
         self.parts = parts
         self.encoder = encoder
         self.settings = settings
+        self.ranker = ranker
 
     def retrieve(self, question: str, *, k: int) -> list[list[ScoredEdge]]:
         tokens = self.encoder.encode_question(question)
-        ranked = []
+        found = []
         for part in self.parts:
-            query = Query.of(question, tokens, part.tokens)
-            ranked.append(self._rank(part, query, k=k))
-        return ranked
+            ranking = self.rank(part, Query.of(question, tokens, part.tokens), k=k)
+            pairs = zip(ranking.units.tolist(), ranking.scores.tolist(), strict=True)
+            found.append([ScoredEdge(part.edge(unit), score) for unit, score in pairs])
+        return found
 
-    def _rank(self, part: SearchPart, query: Query, *, k: int) -> list[ScoredEdge]:
-        fusion = fusion_of(self.settings)
-        found = part.search.candidates(query, count=max(k, self.settings.candidates), fusion=fusion)
-        scores = found.fused(fusion)
-        order = np.lexsort((found.units, -scores))[:k]
-        return [ScoredEdge(part.edge(int(found.units[i])), float(scores[i])) for i in order]
+    def rank(self, part: SearchPart, query: Query, *, k: int) -> Ranking:
+        """The best k units of a part."""
+        depth = self.settings.rank_depth if self.ranker is not None else 0
+        found, fused = fused_candidates(part, query, self.settings, depth=max(k, depth))
+        if self.ranker is not None:
+            head = rank_features(part, query, found, fused, depth)
+            fused = _reorder(self.ranker.score(head), fused)
+        order = np.lexsort((found.units, -fused))[:k]
+        return Ranking(found.units[order], fused[order])
+
+
+def fused_candidates(
+    part: SearchPart, query: Query, settings: SearchSettings, *, depth: int
+) -> tuple[Candidates, FloatArray]:
+    """The best `depth` units by the fused score, best first, and that score."""
+    fusion = fusion_of(settings)
+    found = part.search.candidates(query, count=max(depth, settings.candidates), fusion=fusion)
+    fused = found.fused(fusion)
+    order = np.lexsort((found.units, -fused))[:depth]
+    return found.take(order), fused[order]
+
+
+def rank_features(part: SearchPart, query: Query, found: Candidates, fused: FloatArray, depth: int) -> FloatArray:
+    """Features of the first `depth` candidates."""
+    head = found.take(np.arange(min(depth, len(found.units))))
+    units = part.search.units
+    left, right = units.left[head.units].astype(np.int64), units.right[head.units].astype(np.int64)
+    return edge_features(part, query, left, right, head, fused[: len(head.units)])
+
+
+def _reorder(learned: FloatArray, fused: FloatArray) -> FloatArray:
+    """Learned scores for the head of a ranking, and the rest below them at the distances that it had."""
+    if len(learned) == 0 or len(learned) == len(fused):
+        return learned
+    rest = fused[len(learned) :]
+    return np.concatenate([learned, rest - rest[0] + learned.min() - np.float32(1e-3)])
 
 
 def fusion_of(settings: SearchSettings) -> Fusion:

@@ -1,0 +1,171 @@
+"""The recipe of the learned ranking: LambdaMART over what the engine itself finds for train questions.
+
+Every train question is searched with the fused score; its best edges become one group of examples, graded by what
+they are worth to a reader: a gold edge, another edge that holds the answer, or nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.config import Section
+from helios.engine import Engine
+from helios.evaluation.measures import contains_answer
+from helios.evaluation.questions import Question, read_questions
+from helios.index.search import Query
+from helios.models.ranker import EdgeRanker
+from helios.models.text import passage_text, segment_text
+from helios.retrieval.edges import fused_candidates, rank_features
+from helios.retrieval.features import FEATURES
+from helios.types import Edge
+from training.errors import TrainingError
+from training.log import LogRow
+from training.recipes import DataSettings, Role
+
+GOLD, ANSWER = 2, 1
+
+
+class RankerSettings(Section):
+    """Everything that the result depends on beside the data."""
+
+    data: DataSettings = DataSettings()
+    trees: int = 250
+    leaves: int = 15
+    learning_rate: float = 0.05
+    least_examples: int = 50
+    """Examples in a leaf."""
+    feature_share: float = 0.6
+    question_share: float = 0.8
+    truncation: int = 10
+    """Ranks whose order counts."""
+    gains: tuple[int, int, int] = (0, 1, 5)
+    """Worth of an edge without the answer, with it, and of a gold edge."""
+    folds: int = 5
+    seed: int = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The best edges of one question, best first: features (C, F), grades (C), and which hold the answer."""
+
+    table: str
+    features: NDArray[np.float32]
+    grades: NDArray[np.int8]
+    answers: NDArray[np.bool_]
+
+
+def mine_groups(engine: Engine, questions: Sequence[Question]) -> Iterator[Group]:
+    """One group a question, from a search without a learned ranking."""
+    part, settings = engine.part, engine.config.search
+    for question in questions:
+        query = Query.of(question.text, engine.encoder.encode_question(question.text), part.tokens)
+        found, fused = fused_candidates(part, query, settings, depth=settings.rank_depth)
+        features = rank_features(part, query, found, fused, settings.rank_depth)
+        edges = [part.edge(int(unit)) for unit in found.units]
+        gold = _gold(engine, question)
+        rows = {row for row, passage in gold if passage is None}
+        answers = np.array([contains_answer(_text(engine, e), question.answers) for e in edges], bool)
+        is_gold = np.array([(e.segment, e.passage) in gold or e.segment in rows for e in edges], bool)
+        grades = np.where(is_gold, GOLD, np.where(answers, ANSWER, 0)).astype(np.int8)
+        yield Group(question.table_id or question.question_id, features, grades, answers)
+
+
+def _gold(engine: Engine, question: Question) -> set[tuple[int | None, int | None]]:
+    """Gold edges as node numbers; those that name a record which the corpus lacks are left out."""
+    corpus, found = engine.corpus, set()
+    for edge in question.gold_edges:
+        row = None if edge.segment_id is None else corpus.segment_number(edge.segment_id)
+        passage = None if edge.passage_id is None else corpus.passages.find(edge.passage_id)
+        if edge.passage_id is None or passage is not None:
+            found.add((row, passage))
+    return found
+
+
+def _text(engine: Engine, edge: Edge) -> str:
+    parts = [] if edge.segment is None else [segment_text(engine.corpus.segment(edge.segment)).text]
+    parts += [] if edge.passage is None else [passage_text(engine.corpus.passages[edge.passage]).text]
+    return "\n".join(parts)
+
+
+def train_ranker(
+    settings: RankerSettings, out: Path, *, device: Any = None, on_log: Callable[[LogRow], None] = lambda row: None
+) -> Mapping[str, float]:
+    """Search the train questions, fit, and write the ranking to `out`; returns cross-validated measures.
+
+    Trees are grown on the processor, so `device` changes nothing. Raises TrainingError for settings without data.
+    """
+    if settings.data.index is None or not settings.data.questions:
+        raise TrainingError("a ranking learns from what an index finds: set data.index and data.questions")
+    questions = [question for path in settings.data.questions for question in read_questions(path)]
+    started = time.monotonic()
+    groups = []
+    with Engine.open(settings.data.index, overrides=["search.ranker=none"]) as engine:
+        for group in mine_groups(engine, questions):
+            groups.append(group)
+            if len(groups) % 100 == 0 or len(groups) == len(questions):
+                on_log(LogRow(len(groups), 0, time.monotonic() - started, {"of": len(questions)}))
+        encoder = engine.part.tokens.encoder
+    measures = cross_validate(groups, settings)
+    files = {path.name: sha256(path.read_bytes()).hexdigest() for path in settings.data.questions}
+    card = {
+        "recipe": settings.model_dump(mode="json", exclude={"data"}), "questions": files, "groups": len(groups),
+        "encoder": encoder, "cross_validated": measures,
+    }  # fmt: skip
+    EdgeRanker(fit(groups, settings), FEATURES).save(out, card=card)
+    return measures
+
+
+def cross_validate(groups: Sequence[Group], settings: RankerSettings) -> dict[str, float]:
+    """AR@k of the fused score and of the learned ranking; the trees of a question saw no question on its table."""
+    folds = np.array([_fold(group.table, settings) for group in groups])
+    before, after = [], []
+    for fold in range(settings.folds):
+        trees = fit([group for group, at in zip(groups, folds, strict=True) if at != fold], settings)
+        for group in (group for group, at in zip(groups, folds, strict=True) if at == fold):
+            before.append(_answer_rank(group, np.arange(len(group.grades))))
+            after.append(_answer_rank(group, np.argsort(-np.asarray(trees.predict(group.features)), kind="stable")))
+    return _answer_recall("fused", before) | _answer_recall("learned", after)
+
+
+def fit(groups: Sequence[Group], settings: RankerSettings) -> lightgbm.Booster:
+    """Trees for all groups that hold anything of worth."""
+    useful = [group for group in groups if group.grades.any()]
+    data = lightgbm.Dataset(
+        np.concatenate([group.features for group in useful]),
+        np.concatenate([group.grades for group in useful]),
+        group=[len(group.grades) for group in useful],
+        feature_name=list(FEATURES),
+    )
+    parameters = {
+        "objective": "lambdarank", "num_leaves": settings.leaves, "learning_rate": settings.learning_rate,
+        "min_data_in_leaf": settings.least_examples, "feature_fraction": settings.feature_share,
+        "bagging_fraction": settings.question_share, "bagging_freq": 1, "bagging_by_query": True,
+        "lambdarank_truncation_level": settings.truncation, "label_gain": list(settings.gains),
+        "seed": settings.seed, "deterministic": True, "num_threads": 1, "verbose": -1,
+    }  # fmt: skip
+    return lightgbm.train(parameters, data, num_boost_round=settings.trees)
+
+
+def _answer_rank(group: Group, order: NDArray[np.int64]) -> int:
+    """Rank, from 0, of the first edge with the answer; larger than any where there is none."""
+    hits = np.flatnonzero(group.answers[order])
+    return int(hits[0]) if len(hits) else len(order)
+
+
+def _answer_recall(name: str, ranks: Sequence[int]) -> dict[str, float]:
+    return {f"{name} AR@{k}": round(float(np.mean(np.array(ranks) < k)), 4) for k in (2, 5, 10, 50)}
+
+
+def _fold(table: str, settings: RankerSettings) -> int:
+    digest = sha256(f"{settings.seed} {table}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") % settings.folds
+
+
+ROLE = Role(RankerSettings, train_ranker)
