@@ -64,6 +64,72 @@ def _print_values(values: Mapping[str, float], *, as_json: bool) -> None:
         typer.echo(f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value:,}")
 
 
+@app.command("questions")
+def write_questions_command(
+    corpus: Annotated[Path, typer.Argument(help="Corpus with hyperlinks: file, folder or corpus store.")],
+    splits: Annotated[Path, typer.Option(help="JSON file: split name → list of table ids.")],
+    out: Annotated[Path, typer.Option(help="Question file to write, .jsonl or .jsonl.gz.")],
+    split: Annotated[str, typer.Option(help="Split whose tables are asked about.")] = "train",
+    count: Annotated[int, typer.Option(min=1, help="How many questions.")] = 20_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 13,
+) -> None:
+    """Make questions of tables and linked passages by templates, with their gold edges."""
+    from training.synthetic import synthesise, write_questions
+
+    tables = _read_splits(splits, split)[split]
+    with _folder(None) as folder, _progress("writing") as advance:
+        made = synthesise(
+            _open_store(corpus, folder),
+            tables,
+            count=count,
+            seed=seed,
+            advance=lambda done: advance("questions", done),
+        )
+        kinds = write_questions(made, out)
+    typer.echo(f"{sum(kinds.values()):,} questions in {out}: {', '.join(f'{n:,} {k}' for k, n in kinds.items())}")
+
+
+@app.command("examples")
+def mine_examples_command(
+    index: Annotated[Path, typer.Argument(help="Index to search.")],
+    questions: Annotated[list[Path], typer.Option(help="Question files; train questions only. Repeat for several.")],
+    out: Annotated[Path, typer.Option(help="Folder for the examples; a stopped run goes on there.")],
+    depth: Annotated[int, typer.Option(min=1, help="Edges searched for a question.")] = 100,
+    threads: Annotated[int, typer.Option(min=1, help="Questions searched at the same time.")] = 1,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Setting of the engine, search.k=20.")] = None,
+) -> None:
+    """Find hard negatives for questions with the engine itself."""
+    from helios.engine import Engine
+    from helios.evaluation.questions import read_questions
+    from training.examples import mine_examples
+
+    asked = [question for path in questions for question in read_questions(path)]
+    with Engine.open(index, overrides=settings or [], threads=1) as engine, _progress("mining") as advance:
+        store = mine_examples(
+            engine, asked, out, depth=depth, threads=threads, advance=lambda done: advance("questions", done)
+        )
+    typer.echo(f"{len(store):,} examples of {len(asked):,} questions in {out}")
+
+
+@app.command("instructions")
+def write_instructions_command(
+    index: Annotated[Path, typer.Argument(help="Index whose corpus the examples are of.")],
+    examples: Annotated[list[Path], typer.Option(help="Folder of `helios train examples`. Repeat for several.")],
+    out: Annotated[Path, typer.Option(help="JSON-lines file to write.")],
+    stars: Annotated[int, typer.Option(min=0, help="Stars verified for a question.")] = 4,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 13,
+) -> None:
+    """Write instruction data for the language model of star-based refinement."""
+    from helios.engine import Engine
+    from training.examples import ExampleStore
+    from training.slr_lessons import instructions, write_instructions
+
+    with Engine.open(index, threads=1) as engine:
+        mined = [example for folder in examples for example in ExampleStore.open(folder, engine.corpus)]
+        tasks = write_instructions(instructions(mined, engine.corpus, stars=stars, seed=seed), out)
+    typer.echo(f"{sum(tasks.values()):,} instructions in {out}: {', '.join(f'{n:,} {t}' for t, n in tasks.items())}")
+
+
 @app.command("linker")
 def train_linker_command(
     corpus: Annotated[Path, typer.Argument(help="Corpus with hyperlinks: file, folder or corpus store.")],
