@@ -65,7 +65,7 @@ class RerankerSettings(Section):
     pooling: Literal["first", "mean", "late"] = "late"
     rank: int = Field(default=32, ge=1)
     scale: float = Field(default=2.0, gt=0.0)
-    max_tokens: int = Field(default=192, ge=32)
+    max_tokens: int = Field(default=160, ge=32)
     depth: int = Field(default=100, ge=1)
     """Edges that are mined for a question."""
     pool: int = Field(default=60, ge=1)

@@ -113,6 +113,15 @@ def test_types_tell_the_two_sides_apart():
         assert not torch.allclose(zeros, bert(ids, mask, torch.tensor([[0, 0, 0, 1, 1]])), atol=1e-3)
 
 
+def test_training_attends_as_inference_does():
+    bert = load_bert(find_base_model().folder)
+    ids, mask = torch.tensor([[101, 2314, 9999, 102], [101, 2314, 102, 0]]), torch.tensor([[1.0] * 4, [1.0] * 3 + [0]])
+    with torch.inference_mode():
+        expected = bert(ids, mask)
+        found = bert.train()(ids, mask)
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=1e-4, rtol=1e-4)
+
+
 def test_scores_do_not_depend_on_the_batch(reranker):
     together = reranker.score(QUESTION, TEXTS).values
     backwards = reranker.score(QUESTION, TEXTS[::-1]).values[::-1]

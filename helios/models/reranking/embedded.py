@@ -36,7 +36,7 @@ class EmbeddedReranker:
     """Scores pairs in length-sorted batches, one a core at a time; threads may share it."""
 
     def __init__(
-        self, base: BaseModel, adapter: Path, *, runtime: Runtime = "auto", max_tokens: int = 192,
+        self, base: BaseModel, adapter: Path, *, runtime: Runtime = "auto", max_tokens: int = 160,
         batch_tokens: int = 1024, lanes: int | None = None,
     ) -> None:  # fmt: skip
         self.base = base
@@ -49,7 +49,7 @@ class EmbeddedReranker:
     @classmethod
     def load(
         cls, role: Role, model: str | None = None, *, base: str | None = None, runtime: Runtime = "auto",
-        max_tokens: int = 192, batch_tokens: int = 1024, lanes: int | None = None,
+        max_tokens: int = 160, batch_tokens: int = 1024, lanes: int | None = None,
     ) -> "EmbeddedReranker":  # fmt: skip
         """The packaged reranker of a role, or the file `model`; weights are read on first use.
 

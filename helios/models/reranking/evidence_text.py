@@ -54,7 +54,8 @@ def evidence_texts(
     whole = [_whole(segment, passage) for segment, passage in evidence]
     lengths = count_tokens(whole)
     long = [number for number, length in enumerate(lengths) if length > max_tokens]
-    nodes = [_nodes(*evidence[number]) for number in long]
+    known: dict[Segment | Passage, _Node] = {}
+    nodes = [[_node(half, known) for half in evidence[number] if half is not None] for number in long]
     pieces = {text: 0 for row in nodes for node in row for text in (node.head, *(part.text for part in node.parts))}
     pieces = dict(zip(pieces, count_tokens(list(pieces)), strict=True))
     for number, row in zip(long, nodes, strict=True):
@@ -73,8 +74,11 @@ def _whole(segment: Segment | None, passage: Passage | None) -> str:
     return JOIN.join(parts)
 
 
-def _nodes(segment: Segment | None, passage: Passage | None) -> list[_Node]:
-    return ([] if segment is None else [_row(segment)]) + ([] if passage is None else [_text(passage)])
+def _node(half: Segment | Passage, known: dict[Segment | Passage, _Node]) -> _Node:
+    """The node in pieces; rows and passages that several edges share are taken apart once."""
+    if half not in known:
+        known[half] = _row(half) if isinstance(half, Segment) else _text(half)
+    return known[half]
 
 
 def _row(segment: Segment) -> _Node:

@@ -107,7 +107,8 @@ def layerwise_classes() -> tuple[Any, Any]:
     config = import_library(f"{MODELS}.configuration_minicpm_reranker", extra="flag")
     modeling = import_library(f"{MODELS}.modeling_minicpm_reranker", extra="flag")
     causal: Any = modeling.LayerWiseMiniCPMForCausalLM
-    return config.LayerWiseMiniCPMConfig, type("LayerWiseMiniCPMForCausalLM", (causal,), {"_tied_weights_keys": None})
+    mended = {"_tied_weights_keys": None, "can_generate": classmethod(lambda cls: False)}  # it only scores
+    return config.LayerWiseMiniCPMConfig, type("LayerWiseMiniCPMForCausalLM", (causal,), mended)
 
 
 def mend_rope(config: Any) -> None:
