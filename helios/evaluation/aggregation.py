@@ -12,14 +12,15 @@ _ORDINALS = (
 _NO_SUPERLATIVES = (
     "west east midwest northwest southwest northeast southeast rest guest test contest forest rainforest interest "
     "request quest conquest inquest priest arrest protest harvest invest suggest chest breast nest vest crest guest "
-    "pest jest digest ingest manifest honest modest attest detest infest forrest everest bucharest budapest brest trest "
-    "tempest everquest est"
+    "pest jest digest ingest manifest honest modest attest detest infest forrest everest bucharest budapest brest "
+    "trest tempest everquest est"
 )
 _SUPERLATIVES = frozenset(("most", "least", "last", "best", "worst", "fewest"))
 _EXCLUDED = frozenset(_NO_SUPERLATIVES.split())
 _ORDINAL_WORDS = frozenset(_ORDINALS.split())
 _NOT_MEANT = re.compile(
-    r"\b(?:first|last|middle) names?\b|\b(?:at|of) (?:least|most)\b|\bsecond world war\b|\bfirst world war\b|\bfirst lady\b"
+    r"\b(?:first|last|middle) names?\b|\b(?:at|of) (?:least|most)\b|\b(?:first|second) world war\b"
+    r"|\bfirst lady\b"
     r"|\b(?:\w+th|\w+st|\w+nd|\w+rd|" + "|".join(_ORDINALS.split()) + r")[ -]centur(?:y|ies)\b"
 )
 _WORD = re.compile(r"[a-z]+|\d+(?:st|nd|rd|th)\b")

@@ -102,7 +102,7 @@ class LocalRefiner:
         self, question: str, query: Query, subgraph: Subgraph, part: SearchPart, report: RefinementReport
     ) -> tuple[Subgraph, RefinementReport]:
         """Execute the plans for a question and bring the rows of the best one to the front."""
-        ranked = self.rank_plans(question, subgraph, part, aggregation=report.aggregation)
+        ranked = self.rank_plans(question, subgraph, part)
         report = replace(report, plans=tuple(f"{plan.words} ({score:.2f})" for plan, score in ranked[:SHOWN_PLANS]))
         if not ranked or ranked[0][1] < self.settings.second:
             return subgraph, report
@@ -115,14 +115,12 @@ class LocalRefiner:
             report = replace(report, promoted=tuple(scored.edge for scored in edges))
         return subgraph, replace(report, segments=segments, cells=_contributions(best))
 
-    def rank_plans(
-        self, question: str, subgraph: Subgraph, part: SearchPart, *, aggregation: float
-    ) -> list[tuple[Plan, float]]:
+    def rank_plans(self, question: str, subgraph: Subgraph, part: SearchPart) -> list[tuple[Plan, float]]:
         """Executed plans with their probability, the likeliest first."""
         tables = list(restore(part.corpus, part.graph, subgraph, count=self.settings.tables))
         head = [scored.score for scored in subgraph.edges[:HEAD]]
         cues = read_cues(question)
-        plans = lay_plans(question, cues, tables, self.executor, head=head, aggregation=aggregation)
+        plans = lay_plans(question, cues, tables, self.executor, head=head)
         scores = self.scorer.scores([plan.features for plan in plans])
         order = np.argsort(-scores, kind="stable")
         return [(plans[number], float(scores[number])) for number in order]

@@ -29,7 +29,7 @@ FEATURES = (
     "date", "end", "number", "duration", "place_kind", "order", "born", "founded", "population", "capacity",
     "hint", "after_share", "after_first", "header_share", "header_words", "coverage", "distinct",
     "cell_filter", "year_filter", "text_filter", "both_filter", "strength", "group_share", "group_size", "ties",
-    "filters_offered", "stated", "world", "name_in_title", "head_share", "aggregation", "row_words",
+    "filters_offered", "stated", "world", "name_in_title", "head_share", "row_words",
 )  # fmt: skip
 
 _TYPES: dict[Sense, dict[Kind, int]] = {
@@ -86,13 +86,12 @@ def lay_plans(
     executor: Executor,
     *,
     head: Sequence[float],
-    aggregation: float,
 ) -> list[Plan]:
     """Every plan, executed; no cue or no table, no plan.
 
     `head` has the scores of the subgraph's first edges, best first: 50 or as many as there are.
     """
-    draft = _Draft(question, cues, tables, head, aggregation)
+    draft = _Draft(question, cues, tables, head)
     if not draft.wanted:
         return []
     orders = executor.orders(
@@ -133,11 +132,9 @@ class _Draft:
         cues: Sequence[Cue],
         tables: Sequence[RestoredTable],
         head: Sequence[float],
-        aggregation: float,
     ) -> None:
         self.cues = cues
         self.tables = tables
-        self.aggregation = aggregation
         self.question_stems = stems(question)
         self.columns: list[tuple[int, TypedColumn]] = []
         self.groups: list[tuple[int, RowFilter]] = []
@@ -205,7 +202,6 @@ class _Draft:
         values["filters_offered"] = float(sum(t == self.tables.index(table) for t, _ in self.groups))
         values["stated"], values["world"] = self._stated[wish.cue]
         values["name_in_title"] = float(cue.sense.value in table.title_words or bool(cue.hints & table.title_words))
-        values["aggregation"] = self.aggregation
         question = frozenset(self.question_stems)
         values["row_words"] = max(len(table.row_words[row] & question) for row in rows) / max(1, len(question))
         return tuple(float(values[name]) for name in FEATURES)
