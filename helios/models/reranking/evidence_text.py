@@ -4,7 +4,7 @@ A text that is too long keeps its titles, then the cells and sentences that shar
 the others in their order; what is kept stays in its order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from helios.index.lexical import terms_of
@@ -37,6 +37,15 @@ class _Node:
     parts: tuple[_Part, ...]
     between: str
 
+    def tokens(self, pieces: Mapping[str, int]) -> int:
+        """Tokens of the whole node."""
+        return pieces[self.head] + sum(pieces[part.text] for part in self.parts) + self.marks * (len(self.parts) - 1)
+
+    @property
+    def marks(self) -> int:
+        """Tokens between two parts."""
+        return 1 if self.between.strip() else 0
+
     def join(self, texts: Sequence[str]) -> str:
         return (self.head + self.between.join(texts)).strip()
 
@@ -51,16 +60,16 @@ def evidence_texts(
     (taken,) = count_tokens([question])
     max_tokens = max(max_tokens // 2, max_tokens - taken) - SPECIAL_TOKENS
     asked = content_terms(question)
-    whole = [_whole(segment, passage) for segment, passage in evidence]
-    lengths = count_tokens(whole)
-    long = [number for number, length in enumerate(lengths) if length > max_tokens]
     known: dict[Segment | Passage, _Node] = {}
-    nodes = [[_node(half, known) for half in evidence[number] if half is not None] for number in long]
-    pieces = {text: 0 for row in nodes for node in row for text in (node.head, *(part.text for part in node.parts))}
+    nodes = [[_node(half, known) for half in pair if half is not None] for pair in evidence]
+    pieces = {text: 0 for node in known.values() for text in (node.head, *(part.text for part in node.parts))}
     pieces = dict(zip(pieces, count_tokens(list(pieces)), strict=True))
-    for number, row in zip(long, nodes, strict=True):
-        whole[number] = _cut(row, asked, pieces, max_tokens)
-    return whole
+    lengths = {half: node.tokens(pieces) for half, node in known.items()}
+    texts = []
+    for pair, row in zip(evidence, nodes, strict=True):
+        fits = sum(lengths[half] + 1 for half in pair if half is not None) <= max_tokens + 1
+        texts.append(_whole(*pair) if fits else _cut(row, asked, pieces, max_tokens))
+    return texts
 
 
 def content_terms(text: str) -> frozenset[str]:
@@ -93,13 +102,13 @@ def _text(passage: Passage) -> _Node:
     return _Node(f"{passage.title}. ", tuple(_Part(text, content_terms(text)) for text in sentences), " ")
 
 
-def _cut(nodes: Sequence[_Node], asked: frozenset[str], tokens: dict[str, int], max_tokens: int) -> str:
+def _cut(nodes: Sequence[_Node], asked: frozenset[str], tokens: Mapping[str, int], max_tokens: int) -> str:
     """Fill the room that titles leave with the best parts."""
     room = max_tokens - sum(tokens[node.head] for node in nodes) - len(nodes) + 1
     kept: dict[tuple[int, int], str] = {}
     for place in _by_relevance(nodes, asked):
         text = nodes[place[0]].parts[place[1]].text
-        cost = tokens[text] + (1 if nodes[place[0]].between.strip() else 0)
+        cost = tokens[text] + nodes[place[0]].marks
         if cost > room and room >= LEAST_PART and cost > LEAST_PART:
             text, cost = _shortened(text, cost, room), room
         if cost <= room:
@@ -121,7 +130,7 @@ def _by_relevance(nodes: Sequence[_Node], asked: frozenset[str]) -> list[tuple[i
     for number, node in enumerate(nodes):
         others = frozenset[str]().union(*(title for n, title in enumerate(titles) if n != number))
         for place, part in enumerate(node.parts):
-            bonus = bool(part.terms & others) + (place == 0 and not node.between.strip())
+            bonus = bool(part.terms & others) + (place == 0 and not node.marks)
             ranked.append((-len(part.terms & asked) - bonus, place, number))
     return [(number, place) for _, place, number in sorted(ranked)]
 
