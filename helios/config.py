@@ -115,21 +115,19 @@ class ExpansionSettings(Section):
 
     beam: int = Field(default=10, ge=0, le=1000)
     """New edges a question; 0 leaves expansion out."""
-    seeds: int = Field(default=10, ge=1, le=100)
+    seeds: int = Field(default=5, ge=1, le=100)
     """Segments, and as many passages, whose new neighbours are looked for."""
     node_temperature: float = Field(default=1.0, gt=0.0)
     """Softens p(u | q): the probability of a seed."""
     pair_temperature: float = Field(default=1.0, gt=0.0)
     """Softens p(v | u, q): the probability of a seed's new neighbour."""
     title_weight: float = Field(default=4.0, ge=0.0)
-    """What a passage's title adds to a pair's score if the row, with the question's help, holds all of it."""
-    met_weight: float = Field(default=3.5, ge=0.0)
-    """The same for the row alone."""
-    lexical_weight: float = Field(default=0.1, ge=0.0)
+    """What a passage's title adds to a pair's score if the row holds all of it."""
+    lexical_weight: float = Field(default=0.05, ge=0.0)
     """What BM25 of the seed's text adds."""
-    question_weight: float = Field(default=0.05, ge=0.0)
+    question_weight: float = Field(default=0.15, ge=0.0)
     """What BM25 of the question adds."""
-    segment_weight: float = Field(default=0.4, ge=0.0)
+    segment_weight: float = Field(default=0.6, ge=0.0)
     """What the MaxSim of a new row alone adds."""
 
 
@@ -155,9 +153,9 @@ class RefinementSettings(Section):
     """Whole tables, in the order of their best edge, over which an aggregation is executed."""
     detect: float = Field(default=0.0, ge=0.0, le=1.0)
     """Probability of an aggregation question from which tables are restored at all."""
-    first: float = Field(default=0.5, ge=0.0, le=1.0)
-    """Probability of a plan from which its rows come first."""
-    second: float = Field(default=0.08, ge=0.0, le=1.0)
+    first: float = Field(default=1.0, ge=0.0, le=1.0)
+    """Probability of a plan from which its rows come first; on train questions, second is the better place."""
+    second: float = Field(default=0.1, ge=0.0, le=1.0)
     """Probability of a plan from which its rows come behind the best edge."""
     verify: float = Field(default=0.005, ge=0.0, le=1.0)
     """Edges that are evidence with less than this probability move behind the others; 0 moves none."""

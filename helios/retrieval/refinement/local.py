@@ -101,19 +101,27 @@ class LocalRefiner:
     def aggregate(
         self, question: str, query: Query, subgraph: Subgraph, part: SearchPart, report: RefinementReport
     ) -> tuple[Subgraph, RefinementReport]:
-        """Execute the plans for a question and bring the rows of the best one to the front."""
+        """Execute the plans for a question and bring rows to the front.
+
+        The row of the best edge needs no help, so the likeliest plan that chooses another row is the one that moves.
+        """
         ranked = self.rank_plans(question, subgraph, part)
         report = replace(report, plans=tuple(f"{plan.words} ({score:.2f})" for plan, score in ranked[:SHOWN_PLANS]))
         if not ranked or ranked[0][1] < self.settings.second:
             return subgraph, report
-        best, score = ranked[0]
-        segments = tuple(best.table.first_segment + row for row in best.rows)
-        edges = self.row_edges(query, subgraph, part, segments)
+        best = ranked[0][0]
+        report = replace(report, segments=_segments(best), cells=_contributions(best))
+        top = subgraph.edges[0].edge.segment
+        plan, score = next(((p, s) for p, s in ranked if top not in _segments(p)), (best, 0.0))
+        if score < self.settings.second:
+            return subgraph, report
+        edges = self.row_edges(query, subgraph, part, _segments(plan))
         boost = _boost(subgraph, edges, first=score >= self.settings.first)
         if boost > 0:
             subgraph = promote(subgraph, edges, boost=boost)
-            report = replace(report, promoted=tuple(scored.edge for scored in edges))
-        return subgraph, replace(report, segments=segments, cells=_contributions(best))
+            chosen = dict.fromkeys((*_segments(best), *_segments(plan)))
+            report = replace(report, segments=tuple(chosen), promoted=tuple(scored.edge for scored in edges))
+        return subgraph, report
 
     def rank_plans(self, question: str, subgraph: Subgraph, part: SearchPart) -> list[tuple[Plan, float]]:
         """Executed plans with their probability, the likeliest first."""
@@ -160,6 +168,10 @@ def _boost(subgraph: Subgraph, edges: Sequence[ScoredEdge], *, first: bool) -> f
         return max(0.0, top + GAP - edges[0].score)
     runner = subgraph.edges[1].score if len(subgraph) > 1 else top - GAP
     return max(0.0, (top + runner) / 2 - edges[0].score)
+
+
+def _segments(plan: Plan) -> tuple[int, ...]:
+    return tuple(plan.table.first_segment + row for row in plan.rows)
 
 
 def _contributions(plan: Plan) -> tuple[Contribution, ...]:
