@@ -6,10 +6,11 @@ A fifth of the train questions, by table, is held out: it chooses the number of 
 calibration. The trees that are written are then fitted to all questions.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightgbm
 import numpy as np
@@ -19,13 +20,18 @@ from pydantic import Field
 from helios.config import Section
 from helios.engine import Engine
 from helios.evaluation.questions import Question, read_questions
-from helios.reading.features import FEATURES
-from helios.reading.ranker import SETTINGS, TREES, AnswerRanker, Calibration, shares_of
+from helios.reading.features import FEATURES, SPAN_FEATURES
+from helios.reading.ranker import SETTINGS, SPANS, TREES, AnswerRanker, Calibration, shares_of
+from helios.reading.spanmodel import SpanReader
 from training.cards import ModelCard, data_file, write_card
+from training.checkpoints import load_best
 from training.errors import TrainingError
 from training.log import LogRow
 from training.reader_examples import Example, mine_examples
+from training.reader_spans import SpanRecipe, mine_span_lessons
 from training.recipes import DataSettings, Role
+from training.settings import TrainSettings
+from training.trainer import train
 
 EXACT, NEAR = 3, 1
 """Grades of a candidate that is an answer, and of one that shares at least half of its words."""
@@ -39,6 +45,16 @@ class ReaderSettings(Section):
     """Everything that the result depends on beside the code."""
 
     data: DataSettings = DataSettings()
+    stage: Literal["ranker", "spans"] = "ranker"
+    """`spans` trains the span model, `ranker` the trees, beside `span_model` where it is set."""
+    span_model: Path | None = None
+    """File that the stage `spans` wrote; it is copied beside the trees."""
+    span_share: float = Field(default=0.5, gt=0.0, lt=1.0)
+    """Share of the tables that the span model learns from; trees beside it learn from the others."""
+    rank: int = Field(default=16, ge=1)
+    """Of the span model's low-rank updates."""
+    train: TrainSettings = TrainSettings(epochs=4, learning_rate=5e-4, best_by="held-out span F1")
+    """Of the span model."""
     edges: int = Field(default=10, ge=1)
     """Best edges whose candidates are read."""
     k: int = Field(default=50, ge=1)
@@ -67,16 +83,47 @@ def train_reader(
     def log(name: str, step: int, value: float) -> None:
         on_log(LogRow(step, 0, time.monotonic() - started, {name: value}))
 
+    def advance(done: int) -> None:
+        if done % 20 == 0:
+            log("questions mined", done, done)
+
     with Engine.open(index) as engine:
-        examples = mine_examples(
-            engine, questions, out / "examples", edges=settings.edges, k=settings.k, seed=settings.seed,
-            advance=lambda done: log("questions mined", done, done) if done % 20 == 0 else None,
-        )  # fmt: skip
-        encoder = engine.encoder.fingerprint
-    ranker, scores = fit_reader(examples, settings, encoder=encoder, log=log)
-    ranker.save(out)
-    write_card(out, _card(settings, scores, time.monotonic() - started), weights=(TREES, SETTINGS))
+        if settings.stage == "spans":
+            scores = _train_spans(engine, questions, settings, out, advance, device=device, on_log=on_log)
+            files = [SPANS]
+        else:
+            spans = SpanReader.load(settings.span_model) if settings.span_model else None
+            examples = mine_examples(
+                engine, questions, out / "examples", edges=settings.edges, k=settings.k, seed=settings.seed,
+                spans=spans, advance=advance,
+            )  # fmt: skip
+            ranker, scores = fit_reader(examples, settings, encoder=engine.encoder.fingerprint, log=log)
+            ranker.save(out)
+            files = [TREES, SETTINGS]
+            if settings.span_model:
+                shutil.copyfile(settings.span_model, out / SPANS)
+                files.append(SPANS)
+    write_card(out, _card(settings, scores, time.monotonic() - started), weights=files)
     return scores
+
+
+def _train_spans(
+    engine: Engine, questions: Sequence[Question], settings: ReaderSettings, out: Path,
+    advance: Callable[[int], None], *, device: Any, on_log: Callable[[LogRow], None],
+) -> dict[str, float]:  # fmt: skip
+    """Train the span model on the last share of the tables; those held out measure it."""
+    lessons = mine_span_lessons(engine, questions, out, edges=settings.edges, seed=settings.seed, advance=advance)
+    learned = [lesson for lesson in lessons if lesson.fold >= 1 - settings.span_share]
+    held_out = [lesson for lesson in lessons if lesson.fold < settings.data.held_out]
+    if not learned:
+        raise TrainingError("no question's answer was found in its gold edges: nothing to learn spans from")
+    recipe = SpanRecipe(learned, held_out, settings.train, rank=settings.rank, device=device)
+    described = {"recipe": settings.model_dump(mode="json"), "lessons": len(learned), "base": recipe.base.sha256}
+    result = train(recipe, settings.train, out, device=device, description=described, on_log=on_log)
+    if result.best is not None:
+        recipe.load_state_dict(load_best(out)[1])
+    recipe.save(out / SPANS)
+    return {**recipe.evaluate(), "lessons": float(len(learned)), "best step": float(result.best_step)}
 
 
 def fit_reader(
@@ -85,6 +132,8 @@ def fit_reader(
 ) -> tuple[AnswerRanker, dict[str, float]]:  # fmt: skip
     """Trees for all examples, with what the held-out ones chose and measured."""
     held_out = [example for example in examples if example.fold < settings.data.held_out and len(example.f1)]
+    share = settings.span_share if settings.span_model else 0.0
+    examples = [example for example in examples if example.fold < 1 - share]
     learned = [example for example in examples if example.fold >= settings.data.held_out]
     if not any(example.exact.any() for example in learned) or not held_out:
         raise TrainingError("too few questions whose answer was found: widen the questions or data.held_out")
@@ -148,9 +197,9 @@ def _choose_rounds(
     for count in counts:
         hits = []
         for example, total in zip(held_out, totals, strict=True):
-            total += trees.predict(
-                example.features.astype(np.float32), start_iteration=before, num_iteration=count - before, num_threads=1
-            )
+            features = example.features[:, : trees.num_feature()].astype(np.float32)
+            more = {"start_iteration": before, "num_iteration": count - before}
+            total += trees.predict(features, num_threads=1, **more)
             at = int(total.argmax())
             hits.append((float(example.exact[at]), float(example.f1[at])))
         exact, overlap = np.mean(hits, axis=0)
@@ -161,8 +210,14 @@ def _choose_rounds(
     return best[1], best[2]
 
 
+def _width(settings: ReaderSettings) -> int:
+    """How many of the features are learned from: the last ones need a span model."""
+    return len(FEATURES) if settings.span_model else len(FEATURES) - len(SPAN_FEATURES)
+
+
 def _predict(trees: lightgbm.Booster, example: Example, rounds: int) -> FloatArray:
-    values = trees.predict(example.features.astype(np.float32), num_iteration=rounds, num_threads=1)
+    features = example.features[:, : trees.num_feature()].astype(np.float32)
+    values = trees.predict(features, num_iteration=rounds, num_threads=1)
     return np.asarray(values, np.float32)
 
 

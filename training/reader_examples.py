@@ -16,6 +16,7 @@ from helios.evaluation.measures import exact_match, f1
 from helios.evaluation.questions import Question
 from helios.reading.extractive import Candidates, candidates_of
 from helios.reading.features import FEATURES, span_key
+from helios.reading.spanmodel import SpanReader
 from helios.reading.vectors import StoredVectors
 
 CHUNK = 100
@@ -38,7 +39,7 @@ class Example:
 
 def mine_examples(
     engine: Engine, questions: Sequence[Question], folder: Path, *, edges: int, k: int, seed: int,
-    advance: Callable[[int], None] = lambda done: None,
+    spans: SpanReader | None = None, advance: Callable[[int], None] = lambda done: None,
 ) -> list[Example]:  # fmt: skip
     """Search every question and grade its candidates; chunks that `folder` has already are read from there."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +52,8 @@ def mine_examples(
             mined = []
             for number, question in enumerate(chunk, start=start + 1):
                 evidence = engine.search(question.text, k=k)
-                mined.append(grade(question, candidates_of(question.text, evidence, vectors, edges=edges), seed=seed))
+                candidates = candidates_of(question.text, evidence, vectors, edges=edges, spans=spans)
+                mined.append(grade(question, candidates, seed=seed))
                 advance(number)
             _save(path, mined)
         examples.extend(_load(path))

@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.reading.base import Answer, Citation, ComputedAnswer
-from helios.reading.features import features_of, node_facts, question_facts, span_key
+from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import Kind, ask
-from helios.reading.ranker import AnswerRanker
+from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
 from helios.reading.vectors import NodeVectors
+from helios.reading.windows import windows_of
 from helios.types import Evidence, EvidenceEdge
+
+if TYPE_CHECKING:
+    from helios.reading.spanmodel import SpanReader
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
@@ -40,9 +45,11 @@ class ExtractiveReader:
     name = "extractive"
 
     def __init__(
-        self, ranker: AnswerRanker, vectors: NodeVectors, *, edges: int = 10, min_confidence: float = 0.0
-    ) -> None:
+        self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None, edges: int = 10,
+        min_confidence: float = 0.0,
+    ) -> None:  # fmt: skip
         self.ranker = ranker
+        self.spans = spans
         self.vectors = vectors
         self.edges = edges
         self.min_confidence = min_confidence
@@ -52,7 +59,13 @@ class ExtractiveReader:
         cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, min_confidence: float = 0.0
     ) -> "ExtractiveReader":
         """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used."""
-        return cls(AnswerRanker.load(folder), vectors, edges=edges, min_confidence=min_confidence)
+        ranker = AnswerRanker.load(folder)
+        spans = None
+        if ranker.reads_spans:
+            from helios.reading.spanmodel import SpanReader
+
+            spans = SpanReader.load((folder or WEIGHTS) / SPANS)
+        return cls(ranker, vectors, spans=spans, edges=edges, min_confidence=min_confidence)
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """The most likely span, or an abstention."""
@@ -60,7 +73,7 @@ class ExtractiveReader:
             return _computed(question, computed)
         if not evidence.edges:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
-        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges)
+        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, spans=self.spans)
         if not candidates.spans:
             return Answer.abstain(question, "the evidence has no text", reader=self.name)
         return self._choose(question, evidence, candidates)
@@ -80,14 +93,20 @@ class ExtractiveReader:
         return Answer(question, text, citations, confidence, reader=self.name, alternatives=others)
 
 
-def candidates_of(question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int) -> Candidates:
+def candidates_of(
+    question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int, spans: "SpanReader | None" = None
+) -> Candidates:
     """Every candidate of the best edges with its features."""
     nodes = read_nodes(evidence, edges=edges)
-    spans = candidate_spans(nodes)
+    found = candidate_spans(nodes)
     asked = question_facts(ask(question), vectors.question(question), nodes)
     pairs = zip(nodes, vectors.nodes(nodes), strict=True)
     facts = [node_facts(asked, node, tokens) for node, tokens in pairs]
-    return Candidates(nodes, spans, features_of(asked, evidence, facts, spans))
+    features = features_of(asked, evidence, facts, found)
+    if spans is not None:
+        windows = windows_of(evidence, nodes)
+        add_span_features(features, found, windows, spans.logits(question, [window.text for window in windows]))
+    return Candidates(nodes, found, features)
 
 
 def rank_answers(candidates: Candidates, shares: FloatArray) -> list[tuple[int, float]]:

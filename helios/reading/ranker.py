@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ModelError
-from helios.reading.features import FEATURES
+from helios.reading.features import FEATURES, SPAN_FEATURES
 
 FloatArray = NDArray[np.float32]
 WEIGHTS = Path(__file__).parent / "weights"
-TREES, SETTINGS = "ranker.txt", "ranker.json"
+TREES, SETTINGS, SPANS = "ranker.txt", "ranker.json", "spans.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class AnswerRanker:
         self.calibration = calibration
         self.encoder = encoder
         """Fingerprint of the encoder whose similarities the trees were trained on."""
+        self._columns = [FEATURES.index(name) for name in trees.feature_name()]
 
     @classmethod
     def load(cls, folder: Path | None = None) -> "AnswerRanker":
@@ -48,8 +49,9 @@ class AnswerRanker:
             trees = lightgbm.Booster(model_file=folder / TREES)
         except (OSError, ValueError, KeyError, TypeError, lightgbm.basic.LightGBMError) as error:
             raise ModelError(f"{folder}: no readable extractive reader ({TREES}, {SETTINGS}): {error}") from error
-        if tuple(trees.feature_name()) != FEATURES:
-            raise ModelError(f"{folder}: was trained on other features; train it again with `helios train reader`")
+        unknown = [name for name in trees.feature_name() if name not in FEATURES]
+        if unknown:
+            raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
         return cls(trees, calibration, encoder=encoder)
 
     def save(self, folder: Path) -> None:
@@ -63,7 +65,12 @@ class AnswerRanker:
         """One score a candidate (N) from (N, F); higher is better."""
         if not len(features):
             return np.zeros(0, np.float32)
-        return np.asarray(self.trees.predict(features, num_threads=1), np.float32)
+        return np.asarray(self.trees.predict(features[:, self._columns], num_threads=1), np.float32)
+
+    @property
+    def reads_spans(self) -> bool:
+        """Whether it was trained beside a span model."""
+        return any(FEATURES[column] in SPAN_FEATURES for column in self._columns)
 
     def shares(self, scores: FloatArray) -> FloatArray:
         """Scores (N) of one question's candidates as shares of one."""

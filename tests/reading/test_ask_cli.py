@@ -1,0 +1,62 @@
+"""`helios ask` and `helios eval --answers` on the sample index."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from helios.cli import build_app
+from helios.corpus.sample import sample_path
+
+QUESTION = "What is the name of the river ?"
+
+
+def run(*arguments):
+    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
+
+
+def test_json_has_the_answer_and_where_it_stands(sample_index):
+    result = run("ask", QUESTION, "--index", sample_index, "--json")
+    assert result.exit_code == 0, result.output
+    shown = json.loads(result.output)
+    assert shown["support"] == "checked"
+    first = shown["citations"][0]
+    assert first["source"][first["start"] : first["end"]] == shown["text"]
+    assert first["place"]
+
+
+def test_people_see_answer_and_source(sample_index):
+    result = run("ask", QUESTION, "--index", sample_index)
+    assert result.exit_code == 0, result.output
+    assert "%" in result.output
+
+
+def test_abstaining_says_why(sample_index):
+    result = run("ask", QUESTION, "--index", sample_index, "--set", "reading.min_confidence=1.0")
+    assert result.exit_code == 0, result.output
+    assert "no answer: nothing in the evidence is likely enough" in result.output
+
+
+def test_a_language_model_must_be_configured(sample_index):
+    result = run("ask", QUESTION, "--index", sample_index, "--llm")
+    assert result.exit_code == 1
+    assert "llm.base_url" in result.output
+
+
+@pytest.mark.parametrize("arguments", [["  "], ["q", "-k", "0"]])
+def test_wrong_usage(sample_index, arguments):
+    assert run("ask", *arguments, "--index", sample_index).exit_code == 2
+
+
+def test_eval_measures_answers(sample_index):
+    questions = sample_path() / "questions.jsonl"
+    result = run("eval", "--index", sample_index, "--questions", questions, "--answers", "--limit", "3", "--json")
+    assert result.exit_code == 0, result.output
+    measures = json.loads(result.output)["systems"][0]["measures"]
+    assert {"EM", "F1", "answered", "supported"} <= set(measures)
+    assert measures["supported"]["mean"] == 1.0
+
+
+def test_answers_need_the_whole_search(sample_index):
+    result = run("eval", "--index", sample_index, "--questions", "q", "--answers", "--unit", "node")
+    assert result.exit_code == 2

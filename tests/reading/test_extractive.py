@@ -1,0 +1,126 @@
+"""The extractive reader on the sample index: answers cite what the store holds; features and ranges by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helios.errors import ModelError
+from helios.reading.base import Citation, ComputedAnswer, Support
+from helios.reading.citations import checked
+from helios.reading.extractive import ExtractiveReader, candidates_of, rank_answers
+from helios.reading.features import FEATURES, SPAN_FEATURES
+from helios.reading.ranges import RangeMax, running
+from helios.reading.ranker import AnswerRanker, Calibration, chance, shares_of
+from helios.reading.vectors import EncodedVectors, StoredVectors
+from helios.types import Evidence, SegmentId
+
+QUESTION = "What is the name of the river ?"
+
+
+@pytest.fixture(scope="module")
+def vectors(engine) -> StoredVectors:
+    return StoredVectors(engine.part, engine.encoder)
+
+
+@pytest.fixture(scope="module")
+def reader(vectors) -> ExtractiveReader:
+    return ExtractiveReader.load(vectors)
+
+
+@pytest.fixture(scope="module")
+def evidence(engine) -> Evidence:
+    return engine.search(QUESTION, k=10)
+
+
+def test_an_answer_cites_what_the_store_holds(engine, reader, evidence):
+    answer = checked(reader.read(QUESTION, evidence), engine.corpus)
+    assert answer.text
+    assert answer.support is Support.CHECKED
+    assert answer.citations[0].text == answer.text
+    assert not answer.dropped
+    assert 0.0 < answer.confidence < 1.0
+
+
+def test_the_same_question_has_the_same_answer(reader, evidence):
+    assert reader.read(QUESTION, evidence) == reader.read(QUESTION, evidence)
+
+
+def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, evidence):
+    answer = ExtractiveReader.load(vectors, min_confidence=1.0).read(QUESTION, evidence)
+    assert answer.abstained
+    assert "likely enough" in answer.reason
+    assert answer.alternatives
+
+
+def test_no_evidence(reader):
+    assert reader.read(QUESTION, Evidence(QUESTION, ())).reason == "no evidence was found"
+
+
+def test_a_computed_count_answers_how_many(reader, evidence):
+    cell = Citation("x", SegmentId("t", 0), 0, end=1)
+    computed = ComputedAnswer("3", "count of rows", (cell,))
+    answer = reader.read("How many rivers are there ?", evidence, computed=computed)
+    assert (answer.text, answer.citations, answer.reason) == ("3", (cell,), "count of rows")
+    assert reader.read(QUESTION, evidence, computed=computed).text != "3"
+
+
+def test_features_are_finite_numbers_but_for_the_span_model(engine, evidence, vectors):
+    found = candidates_of(QUESTION, evidence, vectors, edges=10)
+    assert found.features.shape == (len(found.spans), len(FEATURES))
+    assert np.isfinite(found.features[:, : -len(SPAN_FEATURES)]).all()
+    assert np.isnan(found.features[:, -len(SPAN_FEATURES) :]).all()
+
+
+def test_stored_vectors_give_nearly_the_features_of_encoded_ones(engine, evidence, vectors):
+    stored = candidates_of(QUESTION, evidence, vectors, edges=3)
+    encoded = candidates_of(QUESTION, evidence, EncodedVectors(engine.encoder), edges=3)
+    assert stored.spans == encoded.spans
+    column = FEATURES.index("edge_similarity")
+    assert np.abs(stored.features[:, column] - encoded.features[:, column]).max() < 0.15
+
+
+def test_equal_answers_are_one(engine, evidence, vectors):
+    found = candidates_of(QUESTION, evidence, vectors, edges=10)
+    shares = np.full(len(found.spans), 1 / len(found.spans), np.float32)
+    ranked = rank_answers(found, shares)
+    assert sum(share for _, share in ranked) == pytest.approx(1.0, abs=1e-3)
+    assert len({found.text(number).lower() for number, _ in ranked}) == len(ranked)
+
+
+def test_weights_that_cannot_be_used(tmp_path):
+    with pytest.raises(ModelError, match="no readable extractive reader"):
+        AnswerRanker.load(tmp_path)
+    AnswerRanker.load().save(tmp_path)
+    assert AnswerRanker.load(tmp_path).calibration == AnswerRanker.load().calibration
+    trees = (tmp_path / "ranker.txt").read_text().replace("rank ", "rang ", 1)
+    (tmp_path / "ranker.txt").write_text(trees)
+    with pytest.raises(ModelError, match="'rang'"):
+        AnswerRanker.load(tmp_path)
+
+
+@given(st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=20), st.floats(0.2, 3))
+def test_shares_add_up_and_keep_the_order(scores, temperature):
+    shares = shares_of(np.array(scores, np.float32), temperature)
+    assert float(shares.sum()) == pytest.approx(1.0, abs=1e-4)
+    assert shares[int(np.argmax(scores))] == shares.max()
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_confidence_rises_with_the_share(one, other):
+    calibration = Calibration(slope=0.7, intercept=-0.2)
+    low, high = sorted((one, other))
+    assert 0 < chance(low, calibration) <= chance(high, calibration) < 1
+
+
+@given(st.integers(1, 40), st.integers(0, 2**31))
+def test_ranges_agree_with_loops(length, seed):
+    chance_ = np.random.default_rng(seed)
+    values = chance_.random((length, 3)).astype(np.float32)
+    first = chance_.integers(0, length + 1, 12)
+    last = np.minimum(length, first + chance_.integers(0, length + 1, 12))
+    maxima, sums = RangeMax(values)(first, last), running(values)
+    for at, (low, high) in enumerate(zip(first, last, strict=True)):
+        expected = values[low:high].max(axis=0) if high > low else np.zeros(3)
+        assert np.allclose(maxima[at], expected)
+        assert np.allclose(sums[high] - sums[low], values[low:high].sum(axis=0), atol=1e-4)
