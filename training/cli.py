@@ -37,12 +37,13 @@ def _train_command(role: str) -> Callable[..., None]:
         device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, or auto.")] = "auto",
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
-        from training.distributed import local_device
+        from training.distributed import leads, local_device
 
         found = find_role(role)
         resolved = load_recipe(found.settings, recipe, settings or [])
         scores = found.train(resolved, out, device=local_device(device), on_log=_echo_row)
-        _print_values(scores, as_json=as_json)
+        if leads():
+            _print_values(scores, as_json=as_json)
 
     return train_role
 

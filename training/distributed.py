@@ -88,6 +88,11 @@ def world(device: torch.device) -> Iterator[World]:
         dist.destroy_process_group()
 
 
+def leads() -> bool:
+    """Whether this process writes files and prints: the only one, or torchrun's first."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def local_device(name: str = "auto") -> torch.device:
     """The device of this process: `auto` is a GPU where there is one, its number from torchrun's LOCAL_RANK."""
     if name == "auto":

@@ -1,10 +1,15 @@
 """How a run goes, whatever it trains: the settings of training.trainer."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from helios.config import Section
+
+
+def _switch(value: Any) -> Any:
+    """YAML reads a bare on and off as true and false."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 class TrainSettings(Section):
@@ -24,7 +29,7 @@ class TrainSettings(Section):
     """Largest norm of the gradient; None does not clip."""
     accumulate: int = Field(default=1, ge=1)
     """Batches of one optimiser step, over all processes: the result does not depend on how many there are."""
-    bf16: Literal["auto", "on", "off"] = "auto"
+    bf16: Annotated[Literal["auto", "on", "off"], BeforeValidator(_switch)] = "auto"
     """Mixed precision; `auto` where the device multiplies bf16 natively."""
     seed: int = Field(default=13, ge=0)
     evaluate_steps: int | None = Field(default=None, ge=1)

@@ -25,6 +25,7 @@ from helios.index.durable import sha256_file
 from helios.llm import Message
 from training.cards import ModelCard, data_file, write_card
 from training.checkpoints import load_best
+from training.distributed import leads
 from training.errors import TrainingError
 from training.examples import is_held_out
 from training.log import LogRow
@@ -93,6 +94,8 @@ def train_slr(
         progress, state = load_best(out)
         recipe.load_state_dict(state)
         scores = progress.scores
+    if not leads():
+        return scores
     recipe.model.save_pretrained(out / ADAPTER)
     recipe.tokenizer.save_pretrained(out / ADAPTER)
     card = ModelCard(

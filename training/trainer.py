@@ -108,6 +108,7 @@ def train(
         trainer = _Trainer(recipe, settings, folder, device, here, on_log)
         trainer.resume()
         trainer.run()
+        here.share(None)  # nobody leaves before the leader has saved
         return trainer.result()
 
 

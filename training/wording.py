@@ -148,9 +148,13 @@ def extreme(header: str, cells: Sequence[str], chance: random.Random) -> tuple[i
 
 
 def extreme_rows(header: str, cells: Sequence[str], *, places: int = 3) -> set[int]:
-    """Rows that hold one of the `places` largest or smallest values of a column; empty where it has no order."""
+    """Rows that hold one of the `places` largest or smallest values of a column, fewer places in a short one.
+
+    Empty where the column has no order.
+    """
     values, _ = _ordered(header, cells)
     known = sorted({value for value in values if value is not None})
+    places = min(places, max(1, len(known) // 4))
     ends = {*known[:places], *known[-places:]}
     return {row for row, value in enumerate(values) if value in ends}
 

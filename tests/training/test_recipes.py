@@ -32,6 +32,7 @@ def test_the_file_holds_differences_and_the_command_line_wins(tmp_path: Path) ->
     assert recipe.data.questions == (Path("a.jsonl"), Path("b.jsonl"))
     assert recipe.data.index == Path("idx")
     assert load_recipe(Toy).train.epochs == 4
+    assert load_recipe(Toy, None, ["train.bf16=off"]).train.bf16 == "off"
 
 
 @pytest.mark.parametrize(
