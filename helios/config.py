@@ -113,6 +113,8 @@ class RerankSettings(Section):
 class ExpansionSettings(Section):
     """Query-relevant node expansion (HELIOS 4.2)."""
 
+    enabled: bool = False
+    """Off: on train questions it finds one missing link in nine, and what it does to rankings is not measured."""
     beam: int = Field(default=10, ge=0, le=1000)
     """New edges a question; 0 leaves expansion out."""
     seeds: int = Field(default=5, ge=1, le=100)

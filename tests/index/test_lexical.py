@@ -139,3 +139,25 @@ def test_a_damaged_index_is_named(tmp_path):
     (tmp_path / "statistics.json").write_text("{")
     with pytest.raises(IndexFormatError, match=f"{tmp_path}: no readable lexical index"):
         Postings(tmp_path)
+
+
+def test_nodes_on_their_own(tmp_path):
+    texts = ["rhine river", "basel", "rhine rhine x", "river", "x"]
+    postings = postings_of(texts, tmp_path, segments=2)
+    found = postings.node_scores(["rhine", "basel", "rhine", "nowhere"], 1, 5, k1=0.9, b=0.4, common=9)
+    mean = np.mean([len(text.split()) for text in texts[1:]])
+
+    def expected(count, length, holding):
+        idf = math.log1p((5 - holding + 0.5) / (holding + 0.5))
+        return idf * count * 1.9 / (count + 0.9 * (0.6 + 0.4 * length / mean))
+
+    np.testing.assert_allclose(found, [expected(1, 1, 1), expected(2, 3, 2), 0.0, 0.0], rtol=1e-5)
+    assert not postings.node_scores(["x"], 0, 5, k1=0.9, b=0.4, common=1).any()
+    assert len(postings.node_scores(["x"], 2, 2, k1=0.9, b=0.4, common=1)) == 0
+
+
+def test_idf_of_hashes(tmp_path):
+    postings = postings_of(["rhine river", "rhine"], tmp_path, segments=1)
+    hashes = np.array([lexical.term_hash(term) for term in ("rhine", "river", "nowhere")], np.uint64)
+    common, rare, unknown = postings.idf(hashes)
+    assert common < rare == unknown

@@ -183,3 +183,56 @@ def test_every_unit_is_bounded_on_the_scale_of_its_score(search, unit_vectors, s
     exact, _ = search.exact(query, np.arange(len(search.units)))
     longest = search.tokens.quantiser.scale_levels.max() * np.sqrt(32) * 1.6
     assert np.all(np.abs(bounds - exact) <= query.weights_Q.sum() * longest)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_queries_find_what_each_finds_alone(store, postings, unit_vectors, threads):
+    search = FactoredSearch(store, postings, build_units(np.random.default_rng(2)), threads=threads)
+    queries = [question(store, unit_vectors, count, seed=count) for count in (3, 40, 65)]
+    together = search.nearest_nodes(queries, count=4)
+    for query, hits in zip(queries, together, strict=True):
+        (alone,) = search.nearest_nodes([query], count=4)
+        np.testing.assert_array_equal(hits.nodes, alone.nodes)
+        np.testing.assert_array_equal(hits.scores, alone.scores)
+    search.close()
+
+
+def test_nearest_nodes_are_ranked_exactly(search, unit_vectors):
+    query = question(search.tokens, unit_vectors, 9)
+    exact = search.node_maxima(query, all_nodes(search.tokens)) @ query.weights_Q
+    (hits,) = search.nearest_nodes([query], count=5)
+    np.testing.assert_array_equal(hits.nodes, np.argsort(-exact, kind="stable")[:5])
+    np.testing.assert_allclose(hits.scores, exact[hits.nodes], rtol=1e-5)
+
+
+def test_nearest_nodes_among_some(search, unit_vectors):
+    query = question(search.tokens, unit_vectors, 9)
+    (hits,) = search.nearest_nodes([query], count=99, among=np.array([7, 2, 5, 2]))
+    assert sorted(hits.nodes) == [2, 5, 7]
+    (none,) = search.nearest_nodes([query], count=5, among=np.zeros(0, np.int64))
+    assert len(none.nodes) == 0
+    assert search.nearest_nodes([], count=5) == []
+
+
+def test_pairs_are_bounded_like_edges(search, unit_vectors):
+    query = question(search.tokens, unit_vectors, 9)
+    bounds = search.node_bounds(query)
+    sums, step = search._bounds(query, search._centroid_scores(query))
+    for unit in range(30):
+        left, right = int(search.units.left[unit]), int(search.units.right[unit])
+        (pair,) = search.pair_bounds(bounds, left, np.array([right]))
+        assert pair == pytest.approx(sums[unit, 0] * step)
+    for unit in (30, 31):
+        node = min(int(search.units.left[unit]), int(search.units.right[unit]))
+        assert search.bound_sums(bounds)[node] == pytest.approx(sums[unit, 0] * step)
+
+
+def test_a_pair_is_scored_as_its_edge_would_be(search, unit_vectors):
+    query, fusion = question(search.tokens, unit_vectors, 9), Fusion(segment=0.5, star=0.25, lexical=0.05)
+    found = search.candidates(query, count=1000, fusion=fusion)
+    kept = found.units < 30
+    left, right = search.units.left[found.units[kept]], search.units.right[found.units[kept]]
+    stars = [np.array(sorted(star_members(search.units, unit, search.tokens.node_count))) for unit in found.units[kept]]
+    scored = search.pair_scores(query, left, right, stars, fusion=fusion)
+    for name in ("maxsim", "segment", "star", "lexical"):
+        np.testing.assert_allclose(getattr(scored, name), getattr(found, name)[kept], rtol=1e-5)

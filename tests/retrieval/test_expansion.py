@@ -1,0 +1,161 @@
+"""Node expansion finds links that the graph lacks, from either side, and nothing that is there already."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from helios.config import ExpansionSettings
+from helios.corpus.sample import sample_path
+from helios.evaluation.expansion import missing_edges, recovery
+from helios.evaluation.questions import read_questions
+from helios.graph import DataGraph, Subgraph
+from helios.index.search import Fusion
+from helios.index.snapshot import PartView
+from helios.retrieval.edges import FactoredEdges, fusion_of
+from helios.retrieval.expansion import FusedEdges, NodeExpander
+from helios.retrieval.part import SearchPart
+from helios.types import Edge, Origin, ScoredEdge
+
+FUSION = Fusion(segment=0.4, star=0.4, lexical=0.05)
+
+
+@pytest.fixture(scope="module")
+def asked(engine):
+    """A question with a gold edge that is linked."""
+    for question in read_questions(sample_path() / "questions.jsonl"):
+        for gold in question.gold_edges:
+            if gold.segment_id is not None and gold.passage_id is not None:
+                segment = engine.corpus.segment_number(gold.segment_id)
+                passage = engine.corpus.passages.number(gold.passage_id)
+                if engine.graph.edge_number(segment, passage) is not None:
+                    return question, Edge(segment, passage)
+    raise AssertionError("the sample has no linked gold edge")
+
+
+@pytest.fixture(scope="module")
+def dropped_part(engine, asked, tmp_path_factory):
+    """The sample's part with a graph that lacks the gold edge."""
+    _, gold = asked
+    graph = engine.graph
+    kept = np.array([graph.edge(number) != gold for number in range(graph.edge_count)])
+    segments, passages = np.array(graph.edge_segments)[kept], np.array(graph.edge_passages)[kept]
+    zeros = np.zeros(len(segments), np.int64)
+    part = SearchPart(engine.part.view, threads=1, k1=0.9, b=0.4)
+    part.__dict__["graph"] = DataGraph.write(
+        tmp_path_factory.mktemp("dropped") / "graph", segments, passages, zeros, zeros, zeros + 1, zeros + 1.0,
+        segment_count=graph.segment_count, passage_count=graph.passage_count,
+    )  # fmt: skip
+    yield part
+    part.close()
+
+
+@pytest.fixture(scope="module")
+def retrieve(dropped_part, engine):
+    edges = FactoredEdges([dropped_part], engine.encoder, engine.config.search)
+    return lambda question, k=20: Subgraph.from_edges(edges.retrieve(question, k=k)[0])
+
+
+@pytest.fixture(scope="module")
+def expander(dropped_part, engine):
+    return NodeExpander(dropped_part, engine.encoder, ExpansionSettings(), fusion=fusion_of(engine.config.search))
+
+
+def test_a_dropped_link_is_recovered(expander, retrieve, asked):
+    question, gold = asked
+    before = retrieve(question.text)
+    assert gold not in {scored.edge for scored in before.edges}
+    expanded = expander.expand(question.text, before)
+    origins = {scored.edge: scored.origin for scored in expanded.edges}
+    assert origins[gold] is Origin.EXPANDED
+    assert len(expanded) <= len(before) + ExpansionSettings().beam
+
+
+def test_the_share_of_recovered_links_is_counted(expander, retrieve, asked, engine, dropped_part):
+    question, gold = asked
+    corpus, graph = engine.corpus, dropped_part.graph
+    assert gold in missing_edges(question, corpus, graph)
+    found = recovery(lambda text: expander.expand(text, retrieve(text)), [question], corpus, graph)
+    assert found.questions == 1
+    assert found.recovered == found.missing - len(found.unfound) >= 1
+    nothing = recovery(retrieve, [question], corpus, graph)
+    assert nothing.recovered == 0 < nothing.missing
+    assert recovery(retrieve, [], corpus, graph).share == 1.0
+
+
+@pytest.mark.parametrize("side", ["segment", "passage"])
+def test_the_seed_may_be_on_either_side(expander, asked, side):
+    question, gold = asked
+    alone = Edge(gold.segment, None) if side == "segment" else Edge(None, gold.passage)
+    pairs = expander.pairs(expander.query(question.text), Subgraph.from_edges([ScoredEdge(alone, 1.0)]))
+    assert gold in [pair.edge for pair in pairs]
+    assert {pair.seed for pair in pairs} == {
+        gold.segment if side == "segment" else gold.passage + expander.part.graph.segment_count
+    }
+
+
+def test_pairs_are_new_and_in_order(expander, retrieve, asked):
+    question, _ = asked
+    subgraph = retrieve(question.text)
+    pairs = expander.pairs(expander.query(question.text), subgraph)
+    assert len({pair.edge for pair in pairs}) == len(pairs) == ExpansionSettings().beam
+    known = {scored.edge for scored in subgraph.edges}
+    for pair in pairs:
+        assert pair.edge not in known
+        assert expander.part.graph.edge_number(pair.edge.segment, pair.edge.passage) is None
+    probabilities = [pair.log_p for pair in pairs]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert np.exp(probabilities).sum() <= 1.0 + 1e-4
+
+
+def test_seeds_are_bounded_and_probable(expander, retrieve, asked):
+    question, _ = asked
+    settings = ExpansionSettings(seeds=2)
+    few = NodeExpander(expander.part, expander.encoder, settings, fusion=FUSION)
+    seeds = few.seeds(few.query(question.text), retrieve(question.text))
+    assert len(seeds.nodes) == 4
+    assert np.exp(seeds.log_p).sum() <= 1.0 + 1e-4
+    assert np.all(np.diff(seeds.log_p) <= 0)
+
+
+def test_no_beam_and_no_nodes_change_nothing(expander, retrieve, asked):
+    question, _ = asked
+    off = NodeExpander(expander.part, expander.encoder, ExpansionSettings(beam=0), fusion=FUSION)
+    subgraph = retrieve(question.text)
+    assert off.expand(question.text, subgraph) is subgraph
+    assert len(expander.expand(question.text, Subgraph())) == 0
+
+
+def test_a_new_edge_scores_as_if_it_were_linked(engine, asked):
+    question, gold = asked
+    linked = {scored.edge: scored.score for scored in engine.edge_index.retrieve(question.text, k=10_000)[0]}
+    scorer = FusedEdges(engine.part, fusion_of(engine.config.search))
+    query = NodeExpander(engine.part, engine.encoder, ExpansionSettings(), fusion=FUSION).query(question.text)
+    edges = [gold, *[edge for edge in linked if None not in (edge.segment, edge.passage)][:5]]
+    np.testing.assert_allclose(scorer.score(query, edges), [linked[edge] for edge in edges], rtol=1e-4)
+
+
+def test_deleted_nodes_are_not_expanded_to(expander, asked, tmp_path):
+    question, gold = asked
+    part = expander.part
+    view = PartView(tmp_path, part.view.part)
+    (tmp_path / "parts").symlink_to(part.view.index / "parts")
+    tombstones = tmp_path / view.part.tombstones.path
+    tombstones.parent.mkdir()
+    np.save(tombstones, np.array([gold.passage + part.graph.segment_count]))
+    after = SearchPart(view, threads=1, k1=0.9, b=0.4)
+    after.__dict__["graph"] = part.graph
+    seed = Subgraph.from_edges([ScoredEdge(Edge(gold.segment, None), 1.0)])
+    deleting = NodeExpander(after, expander.encoder, ExpansionSettings(), fusion=FUSION)
+    assert gold in [pair.edge for pair in expander.pairs(expander.query(question.text), seed)]
+    assert gold not in [pair.edge for pair in deleting.pairs(deleting.query(question.text), seed)]
+
+
+def test_questions_at_the_same_time(expander, retrieve):
+    questions = [question.text for question in read_questions(sample_path() / "questions.jsonl")][:6]
+
+    def pairs(text):
+        return expander.pairs(expander.query(text), retrieve(text))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(pairs, questions)) == [pairs(text) for text in questions]
