@@ -43,7 +43,7 @@ class Budget:
         """Set aside a call and its tokens; empty if there is room, else in words what is spent."""
         with self._lock:
             if self._calls <= 0:
-                return f"all calls of this question are spent ({self._spent.calls} sent)"
+                return "all calls of this question are spent"
             if self.seconds_left() <= 0.0:
                 return "the time for this question is over"
             free = self._tokens - self._spent.tokens - self._reserved

@@ -57,7 +57,7 @@ def make_refiner(scripted_llm):
 def rivers(engine) -> Subgraph:
     """The edges of the Danube, the Rhine and the elements; the Volga was not retrieved."""
     corpus, graph = engine.corpus, engine.graph
-    rows = [SegmentId("european-rivers", 1), SegmentId("european-rivers", 2), SegmentId("elements", 0)]
+    rows = [SegmentId("european-rivers", 1), SegmentId("european-rivers", 2), SegmentId("elements", 1)]
     segments = [corpus.segment_number(row) for row in rows]
     pairs = [(segment, int(passage)) for segment in segments for passage in graph.passages_of(segment)]
     assert len(pairs) >= 3
@@ -174,7 +174,7 @@ def test_one_failing_star_gets_the_local_verdict(engine, scripted_llm, make_refi
     pairs = Subgraph.from_edges(scored for scored in rivers.edges if scored.edge.segment is not None)
     refined = make_refiner().refine("Where does the Danube rise?", pairs, engine.part)
     last = pairs.edges[-1].edge
-    element = engine.corpus.segment_number(SegmentId("elements", 0))
+    element = engine.corpus.segment_number(SegmentId("elements", 1))
     assert last.segment == element
     of_element = {edge for edge in refined.report.demoted if edge.segment == element}
     assert of_element == {last}

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from helios.config import LlmSettings, RefinementSettings
 from helios.graph import Subgraph
-from helios.llm import Answer, Budget, Failure, LanguageModel, Request, estimate_tokens
+from helios.llm import Answer, Budget, Failure, FailureKind, LanguageModel, Request, estimate_tokens
 from helios.llm.outcome import Outcome, Shape
 from helios.once import once
 from helios.retrieval.part import SearchPart
@@ -172,16 +172,17 @@ class _Inquiry:
         outcomes = self._ask([question.request for question in questions])
         local = set(self.local.report.demoted)
         behind: set[Edge] = set()
-        failures: dict[str, int] = {}
+        failures: dict[FailureKind, list[str]] = {}
         for question, outcome in zip(questions, outcomes, strict=True):
             if isinstance(outcome, Failure):
-                failures[str(outcome)] = failures.get(str(outcome), 0) + 1
+                failures.setdefault(outcome.kind, []).append(str(outcome))
                 behind |= local & set(question.edges)
                 continue
             kept = {question.edges[number - 1] for number in outcome.value.distinct()}
             behind |= set(question.edges) - kept
-        for words, count in failures.items():
-            self.problems.append(f"verification of {count} of {len(questions)}: {words}; the local verdict stands")
+        for words in failures.values():
+            failed = f"verification of {len(words)} of {len(questions)}"
+            self.problems.append(f"{failed}: {words[0]}; the local verdict stands")
         return behind
 
     def _ask(self, requests: Sequence[Request[Shape]]) -> list[Outcome[Shape]]:
