@@ -232,7 +232,8 @@ def test_a_pair_is_scored_as_its_edge_would_be(search, unit_vectors):
     found = search.candidates(query, count=1000, fusion=fusion)
     kept = found.units < 30
     left, right = search.units.left[found.units[kept]], search.units.right[found.units[kept]]
-    stars = [np.array(sorted(star_members(search.units, unit, search.tokens.node_count))) for unit in found.units[kept]]
+    members = [star_members(search.units, unit, NONE) - {NONE} for unit in found.units[kept]]
+    stars = [np.array(sorted(nodes)) for nodes in members]
     scored = search.pair_scores(query, left, right, stars, fusion=fusion)
     for name in ("maxsim", "segment", "star", "lexical"):
         np.testing.assert_allclose(getattr(scored, name), getattr(found, name)[kept], rtol=1e-5)
