@@ -78,7 +78,7 @@ def run_here(folder: Path, *arguments: str, processes: int = 1) -> None:
     alone = [sys.executable, __file__]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     command = [*(alone if processes == 1 else [*torchrun, __file__]), str(folder), *arguments]
-    subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True, timeout=300)
+    subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True, timeout=900)
 
 
 @pytest.fixture(autouse=True)
