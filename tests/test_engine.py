@@ -24,7 +24,7 @@ from indexing.pipeline import build_index
 
 GOLD_IN_TOP_5 = 18
 """Of 22 questions, those with their gold edge among the first five; 19 when measured: the linker misses three."""
-ANSWERED_IN_TOP_10 = 21
+ANSWERED_IN_TOP_10 = 20
 """22 when measured."""
 
 

@@ -20,7 +20,7 @@ from helios.engine import Engine
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
 from helios.index.search import Query
-from helios.models.ranker import EdgeRanker
+from helios.models.ranker import Calibration, EdgeRanker
 from helios.models.text import passage_text, segment_text
 from helios.retrieval.edges import fused_candidates, rank_features
 from helios.retrieval.features import FEATURES
@@ -112,26 +112,42 @@ def train_ranker(
             if len(groups) % 100 == 0 or len(groups) == len(questions):
                 on_log(LogRow(len(groups), 0, time.monotonic() - started, {"of": len(questions)}))
         encoder = engine.part.tokens.encoder
-    measures = cross_validate(groups, settings)
+    measures, calibration = cross_validate(groups, settings)
     files = {path.name: sha256(path.read_bytes()).hexdigest() for path in settings.data.questions}
     card = {
         "recipe": settings.model_dump(mode="json", exclude={"data"}), "questions": files, "groups": len(groups),
         "encoder": encoder, "cross_validated": measures,
     }  # fmt: skip
-    EdgeRanker(fit(groups, settings), FEATURES).save(out, card=card)
+    EdgeRanker(fit(groups, settings), FEATURES, calibration).save(out, card=card)
     return measures
 
 
-def cross_validate(groups: Sequence[Group], settings: RankerSettings) -> dict[str, float]:
-    """AR@k of the fused score and of the learned ranking; the trees of a question saw no question on its table."""
+def cross_validate(groups: Sequence[Group], settings: RankerSettings) -> tuple[dict[str, float], Calibration]:
+    """AR@k of the fused score and of the learned ranking, and what makes its scores log-odds of a gold edge.
+
+    The trees of a question saw no question on its table.
+    """
     folds = np.array([_fold(group.table, settings) for group in groups])
-    before, after = [], []
+    scores: list[NDArray[np.float32]] = [group.features[:, 0] for group in groups]
     for fold in range(settings.folds):
         trees = fit([group for group, at in zip(groups, folds, strict=True) if at != fold], settings)
-        for group in (group for group, at in zip(groups, folds, strict=True) if at == fold):
-            before.append(_answer_rank(group, np.arange(len(group.grades))))
-            after.append(_answer_rank(group, np.argsort(-np.asarray(trees.predict(group.features)), kind="stable")))
-    return _answer_recall("fused", before) | _answer_recall("learned", after)
+        for i in np.flatnonzero(folds == fold):
+            scores[i] = np.asarray(trees.predict(groups[i].features, num_threads=1), np.float32)
+    before = [_answer_rank(group, np.arange(len(group.grades))) for group in groups]
+    after = [_answer_rank(group, np.argsort(-own, kind="stable")) for group, own in zip(groups, scores, strict=True)]
+    gold = np.concatenate([group.grades == GOLD for group in groups])
+    return _answer_recall("fused", before) | _answer_recall("learned", after), log_odds(np.concatenate(scores), gold)
+
+
+def log_odds(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, steps: int = 50) -> Calibration:
+    """Slope and intercept of a logistic regression on one score, by Newton's method."""
+    design = np.column_stack([scores, np.ones(len(scores))]).astype(np.float64)
+    weights = np.zeros(2)
+    for _ in range(steps):
+        likely = 1.0 / (1.0 + np.exp(-design @ weights))
+        curvature = (design * (likely * (1 - likely) + 1e-9)[:, None]).T @ design
+        weights += np.linalg.solve(curvature, design.T @ (gold - likely))
+    return Calibration(slope=float(weights[0]), intercept=float(weights[1]))
 
 
 def fit(groups: Sequence[Group], settings: RankerSettings) -> lightgbm.Booster:

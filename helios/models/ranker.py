@@ -4,7 +4,7 @@ Trees read scores from several sources and how an edge stands among its rivals, 
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,23 +21,33 @@ SHIPPED = Path(__file__).parent / "weights" / "edge-ranker"
 
 
 @dataclass(frozen=True, slots=True)
+class Calibration:
+    """What turns the trees' sums into log-odds."""
+
+    slope: float = 1.0
+    intercept: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class EdgeRanker:
     """Trees and the names of the features that they were trained on, in order."""
 
     trees: "lightgbm.Booster"
     features: tuple[str, ...]
+    calibration: Calibration = Calibration()
 
     def score(self, features: FloatArray) -> FloatArray:
-        """One score a row of (C, features); only their order within a question means something."""
+        """For each row of (C, features) the log-odds that the edge is evidence: above 0 it rather is than not."""
         if len(features) == 0:
             return np.zeros(0, np.float32)
-        return np.asarray(self.trees.predict(features, num_threads=1), np.float32)
+        sums = np.asarray(self.trees.predict(features, num_threads=1), np.float32)
+        return np.float32(self.calibration.slope) * sums + np.float32(self.calibration.intercept)
 
     def save(self, folder: Path, *, card: dict[str, object]) -> None:
         """Write `trees.txt` and `card.json` (where the trees come from)."""
         folder.mkdir(parents=True, exist_ok=True)
         self.trees.save_model(folder / "trees.txt")
-        card = {"features": list(self.features), **card}
+        card = {"features": list(self.features), "calibration": asdict(self.calibration), **card}
         (folder / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
@@ -46,13 +56,14 @@ class EdgeRanker:
         import lightgbm
 
         try:
-            trained_on = tuple(json.loads((folder / "card.json").read_text(encoding="utf-8"))["features"])
+            card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+            trained_on, calibration = tuple(card["features"]), Calibration(**card["calibration"])
             trees = lightgbm.Booster(model_file=folder / "trees.txt")
-        except (OSError, ValueError, KeyError, lightgbm.basic.LightGBMError) as error:
+        except (OSError, ValueError, KeyError, TypeError, lightgbm.basic.LightGBMError) as error:
             raise ModelError(f"{folder}: no readable ranker ({error})") from error
         if trained_on != features:
             raise ModelError(f"{folder}: was trained on other features than this version computes; train it again")
-        return cls(trees, features)
+        return cls(trees, features, calibration)
 
 
 def find_ranker(configured: str | None, *, features: tuple[str, ...]) -> EdgeRanker | None:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from helios.config import RerankSettings, load_config
+from helios.config import RerankSettings, SearchSettings, load_config
 from helios.errors import ModelError
 from helios.graph import Subgraph
 from helios.index.search import Query
 from helios.models.reranking import Scores
+from helios.retrieval.edges import FactoredEdges
 from helios.retrieval.rerank import (
     Mix,
     MixedEdges,
@@ -45,7 +46,9 @@ class WordCount:
 
 @pytest.fixture(scope="module")
 def subgraph(engine) -> Subgraph:
-    return engine.retrieve_edges(QUESTION, k=40)
+    """Ranked by the fused score, which is no logit yet."""
+    (edges,) = FactoredEdges(engine.parts, engine.encoder, SearchSettings()).retrieve(QUESTION, k=40)
+    return Subgraph.from_edges(edges)
 
 
 def rerank(engine, reranker, subgraph, *, k1=20, k2=30, weight=0.5, deadline=None) -> Subgraph:
