@@ -14,6 +14,7 @@ from training.cards import read_card
 from training.cli import app
 from training.errors import TrainingError
 from training.examples import Example
+from training.log import read_log
 from training.recipes import load_recipe
 from training.slr_lessons import instructions, read_instructions, write_instructions
 
@@ -98,6 +99,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = LlamaConfig(
         vocab_size=len(vocabulary), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2,
         num_key_value_heads=1, max_position_embeddings=4096, bos_token_id=0, eos_token_id=1,
+        initializer_range=0.3,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
@@ -128,13 +130,14 @@ def test_training_writes_an_adapter_that_loads_again(llama: Path, lessons: Path,
 
     arguments = [
         "slr", "--out", str(tmp_path), "--device", "cpu", "--json", f"model={llama}", f"instructions={lessons}",
-        "train.epochs=2", "train.learning_rate=0.01", "train.accumulate=2", "train.bf16=off", "held_out=0.3",
+        "train.epochs=6", "train.learning_rate=0.02", "train.accumulate=1", "train.bf16=off", "held_out=0.3",
         "rank=4", "dropout=0", "batch=4",
     ]  # fmt: skip
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     scores = json.loads(result.stdout)
-    assert 0 < scores["loss"] < 5
+    before = next(value for step, *_, name, value in read_log(tmp_path / "log.csv") if (step, name) == (0, "loss"))
+    assert 0 < scores["loss"] < before - 0.1
     card = read_card(tmp_path / "adapter")
     assert card.scores["held-out train loss"] == pytest.approx(scores["loss"])
     assert card.data[0].name == "slr.jsonl"
