@@ -149,8 +149,9 @@ class ReadingSettings(Section):
 class RefinementSettings(Section):
     """Star-based refinement (HELIOS 4.3)."""
 
-    mode: Literal["off", "local", "llm"] = "local"
-    """`llm` asks the language model of section `llm`; `local` plans and executes without one."""
+    mode: Literal["off", "local", "llm"] = "off"
+    """Off: its thresholds were chosen on fused scores and wait to be chosen again on those of the learned ranking.
+    `llm` asks the language model of section `llm`; `local` plans and executes without one."""
     tables: int = Field(default=3, ge=1)
     """Whole tables, in the order of their best edge, over which an aggregation is executed."""
     detect: float = Field(default=0.0, ge=0.0, le=1.0)

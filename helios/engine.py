@@ -24,10 +24,11 @@ from helios.index.snapshot import Snapshot
 from helios.models.encoder import MiniLMEncoder, TokenEncoder
 from helios.models.ranker import find_ranker
 from helios.once import once
-from helios.retrieval.edges import EdgeIndex, FactoredEdges
+from helios.retrieval.edges import FactoredEdges
 from helios.retrieval.explain import explain_edge
 from helios.retrieval.features import FEATURES
 from helios.retrieval.part import SearchPart
+from helios.retrieval.stages import Stages
 from helios.types import Evidence, EvidenceEdge, ScoredEdge
 
 
@@ -72,12 +73,18 @@ class Engine:
         k = self.config.search.k if k is None else k
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}")
-        started = perf_counter()
-        subgraph = self.retrieve_edges(question, k=k)
-        retrieved = perf_counter()
-        edges = self._evidence(question, subgraph.top(k).edges, explain=explain)
-        timings = {"retrieve": (retrieved - started) * 1e3, "evidence": (perf_counter() - retrieved) * 1e3}
-        return Evidence(question, edges, timings)
+        laps = Laps()
+        found = self.retrieve_edges(question, k=max(k, self.stages.depth))
+        laps.done("retrieve")
+        found = self.stages.rerank(question, found)
+        laps.done("rerank")
+        found = self.stages.expand(question, found)
+        laps.done("expand")
+        refined = self.stages.refine(question, found)
+        laps.done("refine")
+        edges = self._evidence(question, refined.subgraph.top(k).edges, explain=explain)
+        laps.done("evidence")
+        return Evidence(question, edges, laps.milliseconds, refined.report.notes())
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""
@@ -110,7 +117,12 @@ class Engine:
         return encoder
 
     @once
-    def edge_index(self) -> EdgeIndex:
+    def stages(self) -> Stages:
+        """What follows edge retrieval."""
+        return Stages(self.part, self.encoder, self.edge_index, self.config)
+
+    @once
+    def edge_index(self) -> FactoredEdges:
         """What ranks edges."""
         ranker = find_ranker(self.config.search.ranker, features=FEATURES)
         return FactoredEdges([self.part], self.encoder, self.config.search, ranker)
@@ -143,6 +155,8 @@ class Engine:
 
     def close(self) -> None:
         """Finish the searches that run, then let go of the snapshot; a later search may raise RuntimeError."""
+        if "stages" in self.__dict__:
+            self.stages.close()
         for part in self.parts:
             part.close()
         self.snapshot.close()
@@ -183,3 +197,17 @@ def _built_with(snapshot: Snapshot) -> Config:
             f"{snapshot.directory}: built by HELIOS {snapshot.manifest.code_version} with a setting that this code "
             f"does not know ({where}): {error.errors()[0]['msg']}; use that version, or build the index again"
         ) from None
+
+
+class Laps:
+    """How long each stage of a search took, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.milliseconds: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def done(self, stage: str) -> None:
+        """A stage ends here."""
+        now = perf_counter()
+        self.milliseconds[stage] = (now - self._last) * 1e3
+        self._last = now

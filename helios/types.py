@@ -150,3 +150,5 @@ class Evidence:
     question: str
     edges: tuple[EvidenceEdge, ...]
     timings_ms: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What a stage did or could not do that a reader of the evidence should know, in words."""

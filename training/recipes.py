@@ -30,12 +30,8 @@ from training.log import LogRow
 Settings = TypeVar("Settings", bound=Section)
 
 ROLES = {
-    "encoder": ("training.encoder", "Token encoder f_e, with the factored score as its loss."),
     "ranker": ("training.ranker", "Learned ranking of edges, from features of what the engine finds."),
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
-    "expander": ("training.expander", "Expanded-query encoders f_S→P and f_P→S."),
-    "aggregation": ("training.aggregation", "Detector of questions that need an aggregation."),
-    "verifier": ("training.verifier", "Calibration of passage verification."),
     "reader": ("training.reader", "Extractive reader."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }

@@ -68,6 +68,11 @@ class Candidates:
             self.units[places], self.maxsim[places], self.segment[places], self.star[places], self.lexical[places]
         )
 
+    def joined(self, others: "Candidates") -> "Candidates":
+        """These candidates, then the others."""
+        pairs = ((getattr(self, name), getattr(others, name)) for name in Candidates.__slots__)
+        return Candidates(*(np.concatenate(pair) for pair in pairs))
+
     def fused(self, fusion: Fusion) -> FloatArray:
         """One score a unit."""
         scores = self.maxsim + fusion.segment * self.segment + fusion.star * self.star + fusion.lexical * self.lexical

@@ -16,7 +16,7 @@ from helios.models.encoder import TokenEncoder
 from helios.models.ranker import EdgeRanker
 from helios.retrieval.features import edge_features
 from helios.retrieval.part import SearchPart
-from helios.types import ScoredEdge
+from helios.types import Edge, ScoredEdge
 
 
 class EdgeIndex(Protocol):
@@ -67,6 +67,46 @@ class FactoredEdges:
             fused = _reorder(self.ranker.score(head), fused)
         order = np.lexsort((found.units, -fused))[:k]
         return Ranking(found.units[order], fused[order])
+
+    def new_edges(self, part: SearchPart) -> "NewEdges":
+        """What scores edges that the graph lacks as if it had them."""
+        return NewEdges(part, self.settings, self.ranker)
+
+
+class NewEdges:
+    """Scores of edges that were not retrieved, on the scale of those that were (the edge scorer of expansion)."""
+
+    def __init__(self, part: SearchPart, settings: SearchSettings, ranker: EdgeRanker | None) -> None:
+        self.part = part
+        self.settings = settings
+        self.ranker = ranker
+
+    def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
+        """One score an edge; a learned ranking sees the new edges among the retrieved ones."""
+        fusion, part = fusion_of(self.settings), self.part
+        left, right = _sides(part, edges)
+        new = part.search.pair_scores(query, left, right, part.stars(left, right), fusion=fusion)
+        if self.ranker is None:
+            return new.fused(fusion)
+        found, fused = fused_candidates(part, query, self.settings, depth=self.settings.rank_depth)
+        units = part.search.units
+        features = edge_features(
+            part,
+            query,
+            np.concatenate([units.left[found.units], left]).astype(np.int64),
+            np.concatenate([units.right[found.units], right]).astype(np.int64),
+            found.joined(new),
+            np.concatenate([fused, new.fused(fusion)]),
+        )
+        return self.ranker.score(features)[len(fused) :]
+
+
+def _sides(part: SearchPart, edges: Sequence[Edge]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Node numbers of both sides; a missing side is the node count, as in `Units`."""
+    segments, none = part.graph.segment_count, part.tokens.node_count
+    left = [none if edge.segment is None else edge.segment for edge in edges]
+    right = [none if edge.passage is None else edge.passage + segments for edge in edges]
+    return np.array(left, np.int32), np.array(right, np.int32)
 
 
 def fused_candidates(

@@ -116,11 +116,7 @@ class FusedEdges:
         pairs = [(e.segment, e.passage) for e in edges if e.segment is not None and e.passage is not None]
         left = np.array([segment for segment, _ in pairs], np.int32)
         right = np.array([passage + graph.segment_count for _, passage in pairs], np.int32)
-        deleted = self.part.view.deleted_nodes()
-        stars = []
-        for segment, passage in pairs:
-            passages = np.append(graph.passages_of(segment), passage).astype(np.int64) + graph.segment_count
-            stars.append(np.append(np.setdiff1d(passages, deleted), segment))
+        stars = self.part.stars(left, right)
         return self.part.search.pair_scores(query, left, right, stars, fusion=self.fusion).fused(self.fusion)
 
 

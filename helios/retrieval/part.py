@@ -74,6 +74,15 @@ class SearchPart:
         left, right = int(self.search.units.left[unit]), int(self.search.units.right[unit])
         return Edge(left if left < nodes else None, right - segments if right < nodes else None)
 
+    def stars(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+        """For each pair of a row and a passage, by node numbers, the nodes that would be in the row's star."""
+        graph, deleted = self.graph, self.view.deleted_nodes()
+        stars = []
+        for segment, passage in zip(left.tolist(), right.tolist(), strict=True):
+            passages = np.append(graph.passages_of(segment).astype(np.int64) + graph.segment_count, passage)
+            stars.append(np.append(np.setdiff1d(passages, deleted), segment))
+        return stars
+
     def links(self, edge: Edge) -> tuple[Link, ...]:
         """Where an edge comes from; empty for lone nodes and for pairs that are not linked."""
         if edge.segment is None or edge.passage is None:

@@ -152,7 +152,7 @@ class RerankedNodes:
     def __init__(self, part: SearchPart, reranker: Reranker, *, deadline: float | None = None) -> None:
         self.part, self.reranker, self.deadline = part, reranker, deadline
 
-    def score(self, query: Query, nodes: NDArray[np.int64]) -> FloatArray:
+    def score(self, query: Query, nodes: NDArray[np.int64], subgraph: Subgraph) -> FloatArray:
         """One logit a node (segments, then passages, by their numbers in the part), the first ones first."""
         read = score_nodes(self.part, self.reranker, query.text, nodes, deadline=self.deadline)
         worst = read.values[read.done].min(initial=0.0) - 1.0

@@ -146,7 +146,8 @@ def test_new_edges_get_scores_of_the_same_scale(engine, subgraph):
 def test_nodes_that_were_not_read_come_last(engine, subgraph):
     query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), engine.part.tokens)
     nodes = node_scores(engine.part, WordCount("gallium"), QUESTION, subgraph).nodes
-    scores = RerankedNodes(engine.part, WordCount("a", reach=4), deadline=time.monotonic() + 1).score(query, nodes)
+    scorer = RerankedNodes(engine.part, WordCount("a", reach=4), deadline=time.monotonic() + 1)
+    scores = scorer.score(query, nodes, subgraph)
     assert scores.shape == nodes.shape
     assert scores[4:].max() < scores[:4].min()
 

@@ -58,6 +58,13 @@ class RefinementReport:
     """What went wrong or was left out (a deadline, a refused reply); empty when all was done."""
     milliseconds: float = 0.0
 
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the evidence should know: who refined, what was executed, what went wrong."""
+        if self.mode is RefinementMode.OFF:
+            return self.problems
+        executed = self.plans[:1] if self.promoted else ()
+        return (f"refined: {self.mode.value}", *executed, *self.problems)
+
 
 @dataclass(frozen=True, slots=True)
 class Refinement:

@@ -1,0 +1,112 @@
+"""The stages after edge retrieval, each one only where the settings ask for it (HELIOS 4.1 to 4.3).
+
+Their models are loaded on first use. All of them work on scores that are log-odds, as the learned ranking gives;
+without one the reranker brings fused scores to that scale.
+"""
+
+from contextlib import ExitStack
+from time import monotonic
+
+from helios.config import Config
+from helios.errors import ConfigError
+from helios.graph import Subgraph
+from helios.models.encoder import TokenEncoder
+from helios.models.reranking import Reranker
+from helios.once import once
+from helios.retrieval.edges import FactoredEdges, fusion_of
+from helios.retrieval.expansion import EdgeScorer, NodeExpander, NodeScorer
+from helios.retrieval.part import SearchPart
+from helios.retrieval.refinement.base import Refinement, RefinementReport, Refiner
+from helios.retrieval.rerank import Mix, MixedEdges, RerankedNodes, load_reranker, rerank_edges
+
+READ = 200
+"""Edges that are retrieved for the later stages to choose from."""
+
+
+class Stages:
+    """Reranking, expansion and refinement over one part; threads may share it."""
+
+    def __init__(self, part: SearchPart, encoder: TokenEncoder, edges: FactoredEdges, config: Config) -> None:
+        self.part = part
+        self.encoder = encoder
+        self.edges = edges
+        self.config = config
+        self._open = ExitStack()
+
+    @property
+    def depth(self) -> int:
+        """Edges that have to be retrieved so that every stage has its input; 0 where all stages are off."""
+        config = self.config
+        later = config.expansion.enabled or config.refinement.mode != "off"
+        return max(config.rerank.k1 if config.rerank.backend != "none" else 0, READ if later else 0)
+
+    def rerank(self, question: str, subgraph: Subgraph) -> Subgraph:
+        """g_e reads the best edges again (4.1); edges that it does not read come after them."""
+        if self.edge_reranker is None:
+            return subgraph
+        settings = self.config.rerank
+        return rerank_edges(
+            self.part, self.edge_reranker, question, subgraph, k1=settings.k1, k2=max(settings.k2, self.depth),
+            mix=self._mix(subgraph), deadline=_deadline(settings.deadline_ms),
+        )  # fmt: skip
+
+    def expand(self, question: str, subgraph: Subgraph) -> Subgraph:
+        """Query-relevant node expansion (4.2)."""
+        if not self.config.expansion.enabled:
+            return subgraph
+        scorer: EdgeScorer = self.edges.new_edges(self.part)
+        if self.edge_reranker is not None:
+            deadline = _deadline(self.config.rerank.deadline_ms)
+            scorer = MixedEdges(self.part, self.edge_reranker, scorer, self._mix(subgraph), deadline=deadline)
+        return self.expander.expand(question, subgraph, edge_scorer=scorer)
+
+    def refine(self, question: str, subgraph: Subgraph) -> Refinement:
+        """Star-based refinement (4.3): column-wise aggregation and passage verification."""
+        if self.refiner is None:
+            return Refinement(subgraph, RefinementReport())
+        return self.refiner.refine(question, subgraph, self.part)
+
+    def close(self) -> None:
+        """End what the stages opened: the client of a language model."""
+        self._open.close()
+
+    @once
+    def edge_reranker(self) -> Reranker | None:
+        """g_e, None where reranking is off."""
+        return load_reranker("edge", self.config.rerank, base=self.config.encoder.model)
+
+    @once
+    def expander(self) -> NodeExpander:
+        """The expander, with g_n as its scorer of seeds where there is a reranker."""
+        reranker = load_reranker("node", self.config.rerank, base=self.config.encoder.model)
+        scorer: NodeScorer | None = None if reranker is None else RerankedNodes(self.part, reranker)
+        fusion = fusion_of(self.config.search)
+        return NodeExpander(self.part, self.encoder, self.config.expansion, fusion=fusion, node_scorer=scorer)
+
+    @once
+    def refiner(self) -> Refiner | None:
+        """The local refiner, or the one that asks a language model and falls back to it; None where both are off."""
+        settings = self.config.refinement
+        if settings.mode == "off":
+            return None
+        from helios.retrieval.refinement.local import LocalRefiner
+
+        local = LocalRefiner(self.encoder, settings)
+        if settings.mode == "local":
+            return local
+        from helios.llm.client import LlmClient
+        from helios.retrieval.refinement.llm import LlmRefiner
+
+        if not self.config.llm.base_url:
+            raise ConfigError("refinement.mode=llm needs a language model: set llm.base_url and llm.model")
+        return LlmRefiner(self._open.enter_context(LlmClient.open(self.config.llm)), local, self.config.llm, settings)
+
+    def _mix(self, subgraph: Subgraph) -> Mix:
+        weight = self.config.rerank.weight
+        if self.edges.ranker is not None or not subgraph.edges:
+            return Mix(weight)
+        return Mix.of_fused(weight, subgraph.edges[0].score)
+
+
+def _deadline(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else monotonic() + milliseconds / 1e3

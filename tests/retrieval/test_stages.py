@@ -1,0 +1,76 @@
+"""The stages after retrieval through the engine: off by default, on where the settings say so."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helios.corpus.sample import sample_path
+from helios.engine import Engine
+from helios.errors import ConfigError, ModelError
+from helios.evaluation.questions import read_questions
+from helios.index.search import Query
+from helios.types import Edge, Origin
+
+QUESTION = "Which is the longest river that flows into the Black Sea?"
+
+
+def opened(index: Path, *settings: str) -> Engine:
+    return Engine.open(index, overrides=settings, threads=1)
+
+
+def test_all_stages_are_off_until_asked_for(engine: Engine):
+    found = engine.retrieve_edges(QUESTION, k=10)
+    evidence = engine.search(QUESTION, k=10)
+    assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]
+    assert evidence.notes == ()
+    assert engine.stages.depth == 0
+
+
+@pytest.mark.parametrize("ranker", ["search.ranker=none", "search.k=50"])
+def test_expansion_adds_edges_on_the_scale_of_the_others(sample_index: Path, ranker: str):
+    with opened(sample_index, "expansion.enabled=true", "expansion.beam=5", ranker) as engine:
+        origins = []
+        for question in read_questions(sample_path() / "questions.jsonl")[:6]:
+            edges = engine.search(question.text, k=400).edges
+            new = [edge for edge in edges if edge.origin is Origin.EXPANDED]
+            origins += new
+            scores = [edge.score for edge in edges]
+            assert scores == sorted(scores, reverse=True)
+            assert all(scores[-1] - 5 <= edge.score <= scores[0] + 5 for edge in new)
+            assert not any(edge.links for edge in new)
+    assert origins
+
+
+def test_a_linked_edge_scored_as_new_gets_what_retrieval_gave(engine: Engine, sample_index: Path):
+    with opened(sample_index, "search.ranker=none") as plain:
+        query = Query.of(QUESTION, plain.encoder.encode_question(QUESTION), plain.part.tokens)
+        known = [s for s in plain.retrieve_edges(QUESTION, k=5).edges if None not in (s.edge.segment, s.edge.passage)]
+        again = plain.edge_index.new_edges(plain.part).score(query, [scored.edge for scored in known])
+    assert np.allclose(again, [scored.score for scored in known], atol=0.15)  # the star's bound is in 256 steps
+    scores = engine.edge_index.new_edges(engine.part).score(query, [Edge(0, 0), Edge(1, 5)])
+    assert scores.shape == (2,)
+    assert np.isfinite(scores).all()
+
+
+def test_local_refinement_keeps_every_edge_and_says_that_it_ran(engine: Engine, sample_index: Path):
+    before = {scored.edge for scored in engine.retrieve_edges(QUESTION, k=200).edges}
+    with opened(sample_index, "refinement.mode=local") as refining:
+        evidence = refining.search(QUESTION, k=300)
+        refined = refining.stages.refine(QUESTION, refining.retrieve_edges(QUESTION, k=200))
+    assert evidence.notes[0] == "refined: local"
+    assert before <= {scored.edge for scored in refined.subgraph.edges}
+
+
+def test_a_language_model_has_to_be_configured(sample_index: Path):
+    with opened(sample_index, "refinement.mode=llm") as engine, pytest.raises(ConfigError, match=r"llm\.base_url"):
+        engine.search(QUESTION, k=3)
+
+
+def test_a_reranker_that_is_not_there_is_named(sample_index: Path, tmp_path: Path):
+    missing = tmp_path / "none.safetensors"
+    with (
+        opened(sample_index, "rerank.backend=embedded", f"rerank.edge_model={missing}") as engine,
+        pytest.raises(ModelError, match=r"none\.safetensors"),
+    ):
+        engine.search(QUESTION, k=3)
