@@ -266,7 +266,7 @@ class Postings:
         for term in dict.fromkeys(terms):
             span = self.nodes_with(term, first, last)
             if 0 < span.stop - span.start <= common:
-                idf = self.idf(np.array([term_hash(term)], np.uint64))[0]
+                idf = np.float32(self.idf(np.array([term_hash(term)], np.uint64))[0])
                 nodes, counts = self.nodes[span], self.counts[span]
                 add_bm25(nodes, counts, self.lengths, idf, np.float32(k1), np.float32(b), mean, first, scores)
         return scores
@@ -303,8 +303,8 @@ def edge_bm25(
 
 @njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
 def add_bm25(
-    nodes: np.ndarray, counts: np.ndarray, lengths: np.ndarray, idf: float, k1: float, b: float, mean_length: float,
-    first: int, out_N: np.ndarray,
+    nodes: np.ndarray, counts: np.ndarray, lengths: np.ndarray, idf: np.float32, k1: np.float32, b: np.float32,
+    mean_length: np.float32, first: int, out_N: np.ndarray,
 ) -> None:  # fmt: skip
     """out[node - first] += the BM25 of one term whose postings are given."""
     for i in range(nodes.shape[0]):

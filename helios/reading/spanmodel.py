@@ -78,7 +78,8 @@ class WindowReader:
         self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._first, self._last = (self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
+        vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        self._first, self._last = vocabulary["[CLS]"], vocabulary["[SEP]"]
 
     def read(self, question: str, texts: Sequence[str]) -> list[ReadWindow]:
         """One sequence a text."""

@@ -74,6 +74,6 @@ def load_encoder(request: BuildRequest) -> MiniLMEncoder:
     """The encoder that the settings name."""
     settings = request.config.encoder
     return MiniLMEncoder.load(
-        settings.model, adapter=settings.adapter, runtime=settings.runtime, max_tokens=settings.max_tokens, batch_tokens=settings.batch_tokens,
-        threads=request.workers,
+        settings.model, adapter=settings.adapter, runtime=settings.runtime, max_tokens=settings.max_tokens,
+        batch_tokens=settings.batch_tokens, threads=request.workers,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helios.errors import ModelError
-from helios.models.adapters import add_adapter, adapter_tensors, apply_adapter, save_adapter
+from helios.models.adapters import adapter_tensors, add_adapter, apply_adapter, save_adapter
 from helios.models.bert import Bert, BertConfig
 from helios.models.encoder import MiniLMEncoder
 
