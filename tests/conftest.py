@@ -38,6 +38,17 @@ def engine(sample_index: Path):
 
 
 @pytest.fixture(scope="session")
+def reader_folder(sample_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An extractive reader trained on the sample's questions by its recipe."""
+    from training.reader import ReaderSettings, train_reader
+
+    out = tmp_path_factory.mktemp("reader")
+    data = {"index": sample_index, "questions": (sample_path() / "questions.jsonl",), "held_out": 0.2}
+    train_reader(ReaderSettings(trees=60, least_examples=5, edges=10, k=20, data=data), out)
+    return out
+
+
+@pytest.fixture(scope="session")
 def tiny_llm(tmp_path_factory: pytest.TempPathFactory):
     """The base URL of a real server (llama.cpp) with a random model; its model is called `tiny`."""
     for package in ("xllamacpp", "gguf"):

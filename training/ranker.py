@@ -25,6 +25,7 @@ from helios.models.text import passage_text, segment_text
 from helios.retrieval.edges import fused_candidates, rank_features
 from helios.retrieval.features import FEATURES
 from helios.types import Edge
+from training.crossfit import FOLDS, table_fold
 from training.errors import TrainingError
 from training.log import LogRow
 from training.recipes import DataSettings, Role
@@ -112,31 +113,38 @@ def train_ranker(
             if len(groups) % 100 == 0 or len(groups) == len(questions):
                 on_log(LogRow(len(groups), 0, time.monotonic() - started, {"of": len(questions)}))
         encoder = engine.part.tokens.encoder
-    measures, calibration = cross_validate(groups, settings)
+    measures, calibration, folds = cross_validate(groups, settings)
     files = {path.name: sha256(path.read_bytes()).hexdigest() for path in settings.data.questions}
     card = {
         "recipe": settings.model_dump(mode="json", exclude={"data"}), "questions": files, "groups": len(groups),
         "encoder": encoder, "cross_validated": measures,
     }  # fmt: skip
+    for number, trees in enumerate(folds):
+        EdgeRanker(trees, FEATURES, calibration).save(out / FOLDS / str(number), card=card | {"without_fold": number})
     EdgeRanker(fit(groups, settings), FEATURES, calibration).save(out, card=card)
     return measures
 
 
-def cross_validate(groups: Sequence[Group], settings: RankerSettings) -> tuple[dict[str, float], Calibration]:
-    """AR@k of the fused score and of the learned ranking, and what makes its scores log-odds of a gold edge.
+def cross_validate(
+    groups: Sequence[Group], settings: RankerSettings
+) -> tuple[dict[str, float], Calibration, list[lightgbm.Booster]]:
+    """AR@k of the fused score and of the learned ranking, what makes its scores log-odds, and the trees of every fold.
 
     The trees of a question saw no question on its table.
     """
-    folds = np.array([_fold(group.table, settings) for group in groups])
+    folds = np.array([table_fold(group.table, seed=settings.seed, folds=settings.folds) for group in groups])
+    grown = []
     scores: list[NDArray[np.float32]] = [group.features[:, 0] for group in groups]
     for fold in range(settings.folds):
         trees = fit([group for group, at in zip(groups, folds, strict=True) if at != fold], settings)
+        grown.append(trees)
         for i in np.flatnonzero(folds == fold):
             scores[i] = np.asarray(trees.predict(groups[i].features, num_threads=1), np.float32)
     before = [_answer_rank(group, np.arange(len(group.grades))) for group in groups]
     after = [_answer_rank(group, np.argsort(-own, kind="stable")) for group, own in zip(groups, scores, strict=True)]
     gold = np.concatenate([group.grades == GOLD for group in groups])
-    return _answer_recall("fused", before) | _answer_recall("learned", after), log_odds(np.concatenate(scores), gold)
+    measures = _answer_recall("fused", before) | _answer_recall("learned", after)
+    return measures, log_odds(np.concatenate(scores), gold), grown
 
 
 def log_odds(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, steps: int = 50) -> Calibration:
@@ -177,11 +185,6 @@ def _answer_rank(group: Group, order: NDArray[np.int64]) -> int:
 
 def _answer_recall(name: str, ranks: Sequence[int]) -> dict[str, float]:
     return {f"{name} AR@{k}": round(float(np.mean(np.array(ranks) < k)), 4) for k in (2, 5, 10, 50)}
-
-
-def _fold(table: str, settings: RankerSettings) -> int:
-    digest = sha256(f"{settings.seed} {table}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") % settings.folds
 
 
 ROLE = Role(RankerSettings, train_ranker)

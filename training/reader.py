@@ -25,6 +25,7 @@ from helios.reading.ranker import SETTINGS, SPANS, TREES, AnswerRanker, Calibrat
 from helios.reading.spanmodel import SpanReader
 from training.cards import ModelCard, data_file, write_card
 from training.checkpoints import load_best
+from training.crossfit import CrossFitted
 from training.errors import TrainingError
 from training.log import LogRow
 from training.reader_examples import Example, mine_examples
@@ -49,6 +50,8 @@ class ReaderSettings(Section):
     """`spans` trains the span model, `ranker` the trees, beside `span_model` where it is set."""
     span_model: Path | None = None
     """File that the stage `spans` wrote; it is copied beside the trees."""
+    ranking: Path | None = None
+    """Folder that `helios train ranker` wrote: each question is searched with trees that never saw its table."""
     span_share: float = Field(default=0.5, gt=0.0, lt=1.0)
     """Share of the tables that the span model learns from; trees beside it learn from the others."""
     rank: int = Field(default=16, ge=1)
@@ -87,7 +90,7 @@ def train_reader(
         if done % 20 == 0:
             log("questions mined", done, done)
 
-    with Engine.open(index) as engine:
+    with Engine.open(index) as engine, CrossFitted(index, settings.ranking) as crossfitted:
         if settings.stage == "spans":
             scores = _train_spans(engine, questions, settings, out, advance, device=device, on_log=on_log)
             files = [SPANS]
@@ -95,7 +98,7 @@ def train_reader(
             spans = SpanReader.load(settings.span_model) if settings.span_model else None
             examples = mine_examples(
                 engine, questions, out / "examples", edges=settings.edges, k=settings.k, seed=settings.seed,
-                spans=spans, advance=advance,
+                spans=spans, search=crossfitted.search if settings.ranking else None, advance=advance,
             )  # fmt: skip
             ranker, scores = fit_reader(examples, settings, encoder=engine.encoder.fingerprint, log=log)
             ranker.save(out)
@@ -171,10 +174,11 @@ def _fit(examples: Sequence[Example], settings: ReaderSettings, rounds: int) -> 
         wrong = np.flatnonzero(example.f1 < 0.5)
         wrong = chance.choice(wrong, min(settings.negatives, len(wrong)), replace=False)
         kept = np.concatenate([right, wrong])
-        features.append(example.features[kept].astype(np.float32))
+        features.append(example.features[kept, : _width(settings)].astype(np.float32))
         grades.append(np.where(example.exact[kept], EXACT, np.where(example.f1[kept] >= 0.5, NEAR, 0)))
         groups.append(len(kept))
-    data = lightgbm.Dataset(np.concatenate(features), np.concatenate(grades), group=groups, feature_name=list(FEATURES))
+    names = list(FEATURES[: _width(settings)])
+    data = lightgbm.Dataset(np.concatenate(features), np.concatenate(grades), group=groups, feature_name=names)
     parameters = {
         "objective": "lambdarank", "num_leaves": settings.leaves, "learning_rate": settings.learning_rate,
         "min_data_in_leaf": settings.least_examples, "feature_fraction": settings.feature_share,

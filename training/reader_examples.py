@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from helios.reading.extractive import Candidates, candidates_of
 from helios.reading.features import FEATURES, span_key
 from helios.reading.spanmodel import SpanReader
 from helios.reading.vectors import StoredVectors
+from helios.types import Evidence
 
 CHUNK = 100
 """Questions of one file."""
@@ -37,11 +39,21 @@ class Example:
     """Candidates with the same number are the same answer."""
 
 
+class Search(Protocol):
+    """What finds evidence for a train question."""
+
+    def __call__(self, question: Question, *, k: int) -> Evidence: ...
+
+
 def mine_examples(
     engine: Engine, questions: Sequence[Question], folder: Path, *, edges: int, k: int, seed: int,
-    spans: SpanReader | None = None, advance: Callable[[int], None] = lambda done: None,
+    spans: SpanReader | None = None, search: Search | None = None,
+    advance: Callable[[int], None] = lambda done: None,
 ) -> list[Example]:  # fmt: skip
-    """Search every question and grade its candidates; chunks that `folder` has already are read from there."""
+    """Search every question and grade its candidates; chunks that `folder` has already are read from there.
+
+    `search` finds the evidence instead of the engine.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     vectors = StoredVectors(engine.part, engine.encoder)
     examples: list[Example] = []
@@ -51,7 +63,7 @@ def mine_examples(
         if not path.is_file():
             mined = []
             for number, question in enumerate(chunk, start=start + 1):
-                evidence = engine.search(question.text, k=k)
+                evidence = search(question, k=k) if search else engine.search(question.text, k=k)
                 candidates = candidates_of(question.text, evidence, vectors, edges=edges, spans=spans)
                 mined.append(grade(question, candidates, seed=seed))
                 advance(number)

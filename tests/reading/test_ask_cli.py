@@ -15,8 +15,14 @@ def run(*arguments):
     return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
 
 
-def test_json_has_the_answer_and_where_it_stands(sample_index):
-    result = run("ask", QUESTION, "--index", sample_index, "--json")
+@pytest.fixture
+def reader(reader_folder) -> list[str]:
+    """The options that choose the trained reader."""
+    return ["--set", f"reading.model={reader_folder}"]
+
+
+def test_json_has_the_answer_and_where_it_stands(sample_index, reader):
+    result = run("ask", QUESTION, "--index", sample_index, *reader, "--json")
     assert result.exit_code == 0, result.output
     shown = json.loads(result.output)
     assert shown["support"] == "checked"
@@ -25,20 +31,20 @@ def test_json_has_the_answer_and_where_it_stands(sample_index):
     assert first["place"]
 
 
-def test_people_see_answer_and_source(sample_index):
-    result = run("ask", QUESTION, "--index", sample_index)
+def test_people_see_answer_and_source(sample_index, reader):
+    result = run("ask", QUESTION, "--index", sample_index, *reader)
     assert result.exit_code == 0, result.output
     assert "%" in result.output
 
 
-def test_abstaining_says_why(sample_index):
-    result = run("ask", QUESTION, "--index", sample_index, "--set", "reading.min_confidence=1.0")
+def test_abstaining_says_why(sample_index, reader):
+    result = run("ask", QUESTION, "--index", sample_index, *reader, "--set", "reading.min_confidence=1.0")
     assert result.exit_code == 0, result.output
     assert "no answer: nothing in the evidence is likely enough" in result.output
 
 
-def test_a_language_model_must_be_configured(sample_index):
-    result = run("ask", QUESTION, "--index", sample_index, "--llm")
+def test_a_language_model_must_be_configured(sample_index, reader):
+    result = run("ask", QUESTION, "--index", sample_index, *reader, "--llm")
     assert result.exit_code == 1
     assert "llm.base_url" in result.output
 
@@ -48,9 +54,11 @@ def test_wrong_usage(sample_index, arguments):
     assert run("ask", *arguments, "--index", sample_index).exit_code == 2
 
 
-def test_eval_measures_answers(sample_index):
+def test_eval_measures_answers(sample_index, reader):
     questions = sample_path() / "questions.jsonl"
-    result = run("eval", "--index", sample_index, "--questions", questions, "--answers", "--limit", "3", "--json")
+    result = run(
+        "eval", "--index", sample_index, *reader, "--questions", questions, "--answers", "--limit", "3", "--json"
+    )
     assert result.exit_code == 0, result.output
     measures = json.loads(result.output)["systems"][0]["measures"]
     assert {"EM", "F1", "answered", "supported"} <= set(measures)

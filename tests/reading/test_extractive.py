@@ -24,8 +24,8 @@ def vectors(engine) -> StoredVectors:
 
 
 @pytest.fixture(scope="module")
-def reader(vectors) -> ExtractiveReader:
-    return ExtractiveReader.load(vectors)
+def reader(vectors, reader_folder) -> ExtractiveReader:
+    return ExtractiveReader.load(vectors, reader_folder)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def test_the_same_question_has_the_same_answer(reader, evidence):
     assert reader.read(QUESTION, evidence) == reader.read(QUESTION, evidence)
 
 
-def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, evidence):
-    answer = ExtractiveReader.load(vectors, min_confidence=1.0).read(QUESTION, evidence)
+def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, reader_folder, evidence):
+    answer = ExtractiveReader.load(vectors, reader_folder, min_confidence=1.0).read(QUESTION, evidence)
     assert answer.abstained
     assert "likely enough" in answer.reason
     assert answer.alternatives
@@ -88,11 +88,11 @@ def test_equal_answers_are_one(engine, evidence, vectors):
     assert len({found.text(number).lower() for number, _ in ranked}) == len(ranked)
 
 
-def test_weights_that_cannot_be_used(tmp_path):
+def test_weights_that_cannot_be_used(reader_folder, tmp_path):
     with pytest.raises(ModelError, match="no readable extractive reader"):
         AnswerRanker.load(tmp_path)
-    AnswerRanker.load().save(tmp_path)
-    assert AnswerRanker.load(tmp_path).calibration == AnswerRanker.load().calibration
+    AnswerRanker.load(reader_folder).save(tmp_path)
+    assert AnswerRanker.load(tmp_path).calibration == AnswerRanker.load(reader_folder).calibration
     trees = (tmp_path / "ranker.txt").read_text().replace("rank ", "rang ", 1)
     (tmp_path / "ranker.txt").write_text(trees)
     with pytest.raises(ModelError, match="'rang'"):

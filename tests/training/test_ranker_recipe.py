@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from helios.corpus.sample import sample_path
 from helios.engine import Engine
 from helios.evaluation.questions import read_questions
 from helios.retrieval.features import FEATURES
+from training.crossfit import CrossFitted, table_fold
 from training.errors import TrainingError
-from training.ranker import ANSWER, GOLD, ROLE, Group, RankerSettings, _fold, fit, mine_groups
+from training.ranker import ANSWER, GOLD, ROLE, Group, RankerSettings, fit, mine_groups
 from training.recipes import DataSettings
 
 SMALL = RankerSettings(trees=15, least_examples=5, folds=2)
@@ -53,9 +53,16 @@ def test_data_is_asked_for(tmp_path: Path):
         ROLE.train(SMALL, tmp_path, device=None, on_log=lambda row: None)
 
 
-def test_tables_are_never_on_both_sides(groups: list[Group]):
-
-    tables = {group.table for group in groups}
-    assert all(0 <= _fold(table, SMALL) < SMALL.folds for table in tables)
-    assert len({_fold(table, SMALL) for table in tables}) == SMALL.folds
-    assert np.isfinite(np.concatenate([group.features for group in groups])).all()
+def test_later_recipes_search_with_trees_that_never_saw_the_table(sample_index: Path, tmp_path: Path):
+    questions = read_questions(sample_path() / "questions.jsonl")
+    data = DataSettings(index=sample_index, questions=(sample_path() / "questions.jsonl",))
+    ROLE.train(SMALL.model_copy(update={"data": data}), tmp_path, device=None, on_log=lambda row: None)
+    with CrossFitted(sample_index, tmp_path) as searched:
+        engines = {question.table_id: searched.engine(question) for question in questions}
+        assert len(set(map(id, engines.values()))) == SMALL.folds
+        for question in questions[:4]:
+            fold = table_fold(question.table_id or "", seed=SMALL.seed, folds=SMALL.folds)
+            assert str(searched.engine(question).config.search.ranker) == str(tmp_path / "folds" / str(fold))
+        assert searched.search(questions[0], k=3).edges
+    with pytest.raises(TrainingError, match="not a folder"):
+        CrossFitted(sample_index, tmp_path / "nothing")

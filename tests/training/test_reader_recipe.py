@@ -1,5 +1,7 @@
 """The reader's recipe on the sample index: mining resumes, fitting beats chance, the span model learns."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -60,9 +62,9 @@ def test_answers_of_the_sample_are_among_the_candidates(examples):
 
 
 def test_fitting_finds_the_rule_and_is_the_same_again():
-    ranker, scores = fit_reader(synthetic(), settings())
-    assert scores["held-out EM"] > 0.7
-    again, same = fit_reader(synthetic(), settings())
+    ranker, scores = fit_reader(synthetic(200), settings())
+    assert scores["held-out EM"] > 0.5  # one candidate in thirty is right
+    again, same = fit_reader(synthetic(200), settings())
     assert scores == same
     assert ranker.trees.model_to_string() == again.trees.model_to_string()
     assert 0 < ranker.confidence(0.5) < 1
@@ -84,7 +86,7 @@ def test_occurrences_are_whole_words():
     assert not answer_spans(text, ["", "erni"])
 
 
-def test_twenty_steps_of_the_span_model(engine, questions, tmp_path):
+def test_twenty_steps_of_the_span_model(engine, questions, reader_folder, tmp_path):
     lessons = mine_span_lessons(engine, questions, tmp_path, edges=4, seed=13)
     assert lessons
     assert lessons == mine_span_lessons(engine, questions, tmp_path, edges=4, seed=13)
@@ -104,7 +106,7 @@ def test_twenty_steps_of_the_span_model(engine, questions, tmp_path):
     recipe.save(tmp_path / "spans.safetensors")
     spans = SpanReader.load(tmp_path / "spans.safetensors")
     _check_loaded(recipe, spans, lessons[0])
-    _check_features(engine, questions[0], spans)
+    _check_features(engine, questions[0], spans, reader_folder)
 
 
 def _check_loaded(recipe: SpanRecipe, spans: SpanReader, lesson) -> None:
@@ -119,11 +121,11 @@ def _check_loaded(recipe: SpanRecipe, spans: SpanReader, lesson) -> None:
     assert all(window.first <= first <= last for first, last in pairs)
 
 
-def _check_features(engine, question, spans: SpanReader) -> None:
+def _check_features(engine, question, spans: SpanReader, folder: Path) -> None:
     vectors = StoredVectors(engine.part, engine.encoder)
     evidence = engine.search(question.text, k=5)
     found = candidates_of(question.text, evidence, vectors, edges=5, spans=spans)
     columns = found.features[:, -len(SPAN_FEATURES) :]
     assert np.nanmax(columns[:, 0]) == 0.0
     assert not np.isnan(columns).all()
-    assert ExtractiveReader(AnswerRanker.load(), vectors, spans=spans).read(question.text, evidence).text
+    assert ExtractiveReader(AnswerRanker.load(folder), vectors, spans=spans).read(question.text, evidence).text
