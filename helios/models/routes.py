@@ -105,11 +105,26 @@ def torch_forward(module: Any, *, bf16: bool) -> Forward:
 
 
 def openvino_route(module: Any, threads: int | None, *, bf16: bool) -> Route:
+    lanes = threads or os.cpu_count() or 1
+    run = openvino_forward(module, lanes, inputs=2, bf16=bf16)
+
+    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
+        vectors = run(ids, mask)
+        unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return unit
+
+    return Route(forward, lanes=lanes)
+
+
+def openvino_forward(module: Any, lanes: int, *, inputs: int, bf16: bool) -> Callable[..., FloatArray]:
+    """A torch module of `inputs` integer matrices (B, L), compiled; each calling thread has a request of its own.
+
+    What it returns belongs to the request and is overwritten by the thread's next call.
+    """
     import openvino
     import torch
 
-    example = (torch.ones(2, 16, dtype=torch.long), torch.ones(2, 16, dtype=torch.long))
-    lanes = threads or os.cpu_count() or 1
+    example: Any = tuple(torch.ones(2, 16, dtype=torch.long) for _ in range(inputs))
     settings = {
         "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
         "INFERENCE_NUM_THREADS": lanes,
@@ -121,11 +136,10 @@ def openvino_route(module: Any, threads: int | None, *, bf16: bool) -> Route:
     compiled = openvino.Core().compile_model(graph, "CPU", settings)
     own = threading.local()
 
-    def forward(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> FloatArray:
+    def forward(*matrices: NDArray[np.int64]) -> FloatArray:
         if not hasattr(own, "request"):
             own.request = compiled.create_infer_request()
-        vectors: FloatArray = own.request.infer([ids, mask])[0]
-        unit: FloatArray = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-        return unit
+        output: FloatArray = own.request.infer(list(matrices))[0]
+        return output
 
-    return Route(forward, lanes=lanes)
+    return forward

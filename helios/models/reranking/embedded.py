@@ -2,14 +2,12 @@
 
 import logging
 import os
-import threading
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from helios.errors import ModelError
 from helios.models.base import BaseModel, find_base_model
 from helios.models.reranking.reranker import FloatArray, Scores, batches_of, score_batches
-from helios.models.routes import Runtime
+from helios.models.routes import Runtime, openvino_forward
 from helios.models.runtime import supports_bf16
 from helios.once import once
 
@@ -146,25 +144,9 @@ def torch_pair_forward(scorer: "PairScorer", *, bf16: bool) -> PairForward:
 
 
 def _openvino_forward(scorer: "PairScorer", lanes: int, *, bf16: bool) -> PairForward:
-    import openvino
-    import torch
-
-    example: Any = tuple(torch.ones(2, 16, dtype=torch.long) for _ in range(3))
-    settings = {
-        "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
-        "INFERENCE_NUM_THREADS": lanes,
-        "NUM_STREAMS": lanes,
-    }
-    with warnings.catch_warnings():  # torch's tracer, which OpenVINO calls, warns that it is old
-        warnings.simplefilter("ignore", DeprecationWarning)
-        graph = openvino.convert_model(scorer, example_input=example)
-    compiled = openvino.Core().compile_model(graph, "CPU", settings)
-    own = threading.local()
+    run = openvino_forward(scorer, lanes, inputs=3, bf16=bf16)
 
     def forward(ids: IntArray, mask: IntArray, types: IntArray) -> FloatArray:
-        if not hasattr(own, "request"):
-            own.request = compiled.create_infer_request()
-        logits: FloatArray = np.array(own.request.infer([ids, mask, types])[0], np.float32)
-        return logits
+        return np.array(run(ids, mask, types), np.float32)
 
     return forward
