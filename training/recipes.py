@@ -100,9 +100,18 @@ def load_recipe(schema: type[Settings], path: Path | None = None, overrides: Seq
     if unknown:
         raise ConfigError("\n".join(_unknown(key, sources[key], schema) for key in unknown))
     try:
-        return schema.model_validate(values)
+        return schema.model_validate(_over_defaults(schema, values))
     except ValidationError as error:
         raise ConfigError(_explain(error, sources)) from None
+
+
+def _over_defaults(schema: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with what a recipe's own default of a section sets where a file or an override sets only a part."""
+    merged = dict(values)
+    for name, field in schema.model_fields.items():
+        if name in merged and isinstance(field.default, BaseModel) and isinstance(merged[name], Mapping):
+            merged[name] = {**field.default.model_dump(exclude_unset=True), **merged[name]}
+    return merged
 
 
 def known_keys(schema: type[BaseModel], prefix: str = "") -> list[str]:

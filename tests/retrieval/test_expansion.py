@@ -128,7 +128,8 @@ def test_no_beam_and_no_nodes_change_nothing(expander, retrieve, asked):
 
 def test_a_new_edge_scores_as_if_it_were_linked(engine, asked):
     question, gold = asked
-    linked = {scored.edge: scored.score for scored in engine.edge_index.retrieve(question.text, k=10_000)[0]}
+    fused = FactoredEdges(engine.parts, engine.encoder, engine.config.search)
+    linked = {scored.edge: scored.score for scored in fused.retrieve(question.text, k=10_000)[0]}
     scorer = FusedEdges(engine.part, fusion_of(engine.config.search))
     query = NodeExpander(engine.part, engine.encoder, ExpansionSettings(), fusion=FUSION).query(question.text)
     edges = [gold, *[edge for edge in linked if None not in (edge.segment, edge.passage)][:5]]

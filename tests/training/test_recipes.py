@@ -84,3 +84,11 @@ def test_the_recipes_of_the_repository_are_valid(path: Path) -> None:
     assert role, f"{path.name}: the first line must show its command, helios train ROLE --recipe ..."
     assert yaml.safe_load(path.read_text())
     load_recipe(find_role(role).settings, path)
+
+
+def test_a_part_of_a_section_leaves_the_recipe_s_other_defaults() -> None:
+    class Own(Section):
+        train: TrainSettings = TrainSettings(epochs=3, best_by="loss", lower_is_better=True)
+
+    found = load_recipe(Own, None, ["train.epochs=5"])
+    assert (found.train.epochs, found.train.best_by, found.train.lower_is_better) == (5, "loss", True)

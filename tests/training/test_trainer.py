@@ -229,3 +229,5 @@ def main(folder: str, *arguments: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(0)  # torch's own threads sometimes abort a process that ends, after all is written
