@@ -104,8 +104,9 @@ def test_interrupt_exits_130():
 
 def test_a_real_interrupt_exits_130():
     code = (
-        "import sys, time, typer\n"
+        "import signal, sys, time, typer\n"
         "from helios.cli import RootGroup\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored\n"
         "app = typer.Typer(cls=RootGroup, pretty_exceptions_enable=False)\n"
         "app.callback()(lambda: None)\n"
         "@app.command()\n"
