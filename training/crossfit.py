@@ -6,7 +6,6 @@ itself trained on: there the right edge comes first far more often than it will 
 
 import json
 from contextlib import ExitStack
-from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
@@ -14,6 +13,7 @@ from helios.engine import Engine
 from helios.evaluation.questions import Question
 from helios.types import Evidence
 from training.errors import TrainingError
+from training.holdout import table_place
 
 FOLDS = "folds"
 """Folder of a trained ranking with one ranking a fold, each grown without the tables of its fold."""
@@ -21,8 +21,7 @@ FOLDS = "folds"
 
 def table_fold(table: str, *, seed: int, folds: int) -> int:
     """The fold of a table."""
-    digest = sha256(f"{seed} {table}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") % folds
+    return table_place(table, seed=seed) % folds
 
 
 class CrossFitted:

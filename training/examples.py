@@ -23,6 +23,7 @@ from helios.index.durable import write_atomically
 from helios.models.text import passage_text, segment_text
 from helios.types import Edge
 from training.errors import TrainingError
+from training.holdout import is_held_out
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -86,12 +87,12 @@ def mine(engine: "Engine", question: Question, *, depth: int = 100) -> Example |
     gold = gold_pairs(engine.corpus, question)
     if not gold:
         return None
-    ranked = [(_pair(scored.edge), scored.score) for scored in engine.retrieve_edges(question.text, k=depth).edges]
-    positives = [next((pair for pair, _ in ranked if _covers(one, pair)), one) for one in gold]
+    ranked = [(pair_of(scored.edge), scored.score) for scored in engine.retrieve_edges(question.text, k=depth).edges]
+    positives = [next((pair for pair, _ in ranked if covers(one, pair)), one) for one in gold]
     wrong = [
         (pair, score)
         for pair, score in ranked
-        if not any(_covers(one, pair) for one in gold)
+        if not any(covers(one, pair) for one in gold)
         and not contains_answer(edge_text(engine.corpus, pair), question.answers)
     ]
     return Example(
@@ -188,12 +189,6 @@ def split(examples: Iterable[Example], *, held_out: float, seed: int = 13) -> tu
     return sides
 
 
-def is_held_out(table_id: str, *, share: float, seed: int = 13) -> bool:
-    """Whether a table's questions choose checkpoints instead of training: a hash of its id, so the same for ever."""
-    digest = hashlib.sha256(f"{seed} {table_id}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") < share * 2**32
-
-
 def gold_pairs(corpus: CorpusStore, question: Question) -> list[Pair]:
     """The question's gold edges by number; those with nodes that the corpus lacks are left out."""
     pairs = []
@@ -228,12 +223,12 @@ def corpus_hash(corpus: CorpusStore) -> str:
     return digest.hexdigest()
 
 
-def _covers(gold: Pair, pair: Pair) -> bool:
+def covers(gold: Pair, pair: Pair) -> bool:
     """Whether finding a pair finds the gold edge, in which an absent side means any."""
     return all(wanted in (ABSENT, found) for wanted, found in zip(gold, pair, strict=True))
 
 
-def _pair(edge: Edge) -> Pair:
+def pair_of(edge: Edge) -> Pair:
     return (
         ABSENT if edge.segment is None else edge.segment,
         ABSENT if edge.passage is None else edge.passage,

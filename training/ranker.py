@@ -21,12 +21,11 @@ from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
 from helios.index.search import Query
 from helios.models.ranker import Calibration, EdgeRanker
-from helios.models.text import passage_text, segment_text
 from helios.retrieval.edges import fused_candidates, rank_features
 from helios.retrieval.features import FEATURES
-from helios.types import Edge
 from training.crossfit import FOLDS, table_fold
 from training.errors import TrainingError
+from training.examples import covers, edge_text, gold_pairs, pair_of
 from training.log import LogRow
 from training.recipes import DataSettings, Role
 
@@ -69,30 +68,12 @@ def mine_groups(engine: Engine, questions: Sequence[Question]) -> Iterator[Group
         query = Query.of(question.text, engine.encoder.encode_question(question.text), part.tokens)
         found, fused = fused_candidates(part, query, settings, depth=settings.rank_depth)
         features = rank_features(part, query, found, fused, settings.rank_depth)
-        edges = [part.edge(int(unit)) for unit in found.units]
-        gold = _gold(engine, question)
-        rows = {row for row, passage in gold if passage is None}
-        answers = np.array([contains_answer(_text(engine, e), question.answers) for e in edges], bool)
-        is_gold = np.array([(e.segment, e.passage) in gold or e.segment in rows for e in edges], bool)
+        pairs = [pair_of(part.edge(int(unit))) for unit in found.units]
+        gold = gold_pairs(engine.corpus, question)
+        answers = np.array([contains_answer(edge_text(engine.corpus, p), question.answers) for p in pairs], bool)
+        is_gold = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)
         grades = np.where(is_gold, GOLD, np.where(answers, ANSWER, 0)).astype(np.int8)
         yield Group(question.table_id or question.question_id, features, grades, answers)
-
-
-def _gold(engine: Engine, question: Question) -> set[tuple[int | None, int | None]]:
-    """Gold edges as node numbers; those that name a record which the corpus lacks are left out."""
-    corpus, found = engine.corpus, set()
-    for edge in question.gold_edges:
-        row = None if edge.segment_id is None else corpus.segment_number(edge.segment_id)
-        passage = None if edge.passage_id is None else corpus.passages.find(edge.passage_id)
-        if edge.passage_id is None or passage is not None:
-            found.add((row, passage))
-    return found
-
-
-def _text(engine: Engine, edge: Edge) -> str:
-    parts = [] if edge.segment is None else [segment_text(engine.corpus.segment(edge.segment)).text]
-    parts += [] if edge.passage is None else [passage_text(engine.corpus.passages[edge.passage]).text]
-    return "\n".join(parts)
 
 
 def train_ranker(

@@ -3,7 +3,6 @@
 Examples are kept in chunks beside the weights, so that a recipe that was killed goes on where it stopped.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from helios.reading.features import FEATURES, span_key
 from helios.reading.spanmodel import SpanReader
 from helios.reading.vectors import StoredVectors
 from helios.types import Evidence
+from training.holdout import table_place
 
 CHUNK = 100
 """Questions of one file."""
@@ -89,8 +89,7 @@ def grade(question: Question, candidates: Candidates, *, seed: int) -> Example:
 
 def table_fold(question: Question, *, seed: int) -> float:
     """A number from 0 to 1, the same for all questions of a table."""
-    name = f"{seed} {question.table_id or question.question_id}"
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") / 2**32
+    return table_place(question.table_id or question.question_id, seed=seed) / 2**32
 
 
 def _save(path: Path, examples: Sequence[Example]) -> None:

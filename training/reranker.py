@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,9 @@ from helios.models.reranking.evidence_text import evidence_texts
 from helios.models.reranking.pair import PairReader, PairScorer, padded
 from helios.models.runtime import supports_bf16
 from training.checkpoints import load_best
+from training.crossfit import CrossFitted
 from training.errors import TrainingError
+from training.holdout import is_held_out
 from training.log import LogRow
 from training.recipes import DataSettings, Role
 from training.reranker_evaluation import measure_orders
@@ -58,6 +60,8 @@ class RerankerSettings(Section):
     train: TrainSettings = TrainSettings(epochs=4, learning_rate=5e-4, accumulate=8, log_steps=10)
     lessons: Path | None = None
     """Lessons that an earlier run mined; None mines them into the run's folder."""
+    ranking: Path | None = None
+    """Folder that `helios train ranker` wrote: lists then are of rankings that never saw the question's table."""
     base: str | None = None
     """Folder of the base encoder; None finds it as search does."""
     start: Path | None = None
@@ -76,8 +80,8 @@ class RerankerSettings(Section):
     """Questions of one batch."""
     k1: int = Field(default=40, ge=1)
     """Pairs that are reranked when measuring."""
-    retrieval_logits: bool = False
-    """Whether the scores of retrieval are logits already: those of a learned ranking are."""
+    retrieval_logits: bool = True
+    """Whether the scores of retrieval are logits already: those of a learned ranking are, fused ones are not."""
     measured: int = Field(default=160, ge=1)
     """Held-out questions that choose the checkpoint; the end measures all of them."""
 
@@ -99,8 +103,8 @@ class RerankerRecipe:
     ) -> None:  # fmt: skip
         torch.manual_seed(settings.train.seed)
         self.corpus, self.settings, self.device = corpus, settings, torch.device(device)
-        self.lessons = [lesson for lesson in lessons if not is_held_out(lesson, settings)]
-        self.held_out = [lesson for lesson in lessons if is_held_out(lesson, settings)]
+        self.lessons = [lesson for lesson in lessons if not is_held_out(lesson.table, share=settings.data.held_out)]
+        self.held_out = [lesson for lesson in lessons if is_held_out(lesson.table, share=settings.data.held_out)]
         if not self.lessons:
             raise TrainingError(f"none of the {len(lessons)} lessons is for training: are there questions with gold?")
         self.base = find_base_model(settings.base)
@@ -220,7 +224,7 @@ def train_reranker(
         raise TrainingError("a reranker learns from what an index finds: set data.index")
     out.mkdir(parents=True, exist_ok=True)
     with Engine.open(settings.data.index) as engine:
-        lessons = _lessons(engine, settings, out)
+        lessons = _lessons(settings.data.index, settings, out)
         recipe = RerankerRecipe(engine.corpus, lessons, settings, device=device)
         described = {
             "recipe": settings.model_dump(mode="json"),
@@ -242,30 +246,22 @@ def train_reranker(
     return scores
 
 
-def _lessons(engine: Engine, settings: RerankerSettings, out: Path) -> list[Lesson]:
+def _lessons(index: Path, settings: RerankerSettings, out: Path) -> list[Lesson]:
     path = settings.lessons or out / LESSONS
     if path.is_file():
         return load_lessons(path)
     if not settings.data.questions:
         raise TrainingError("no lessons and no questions to mine them for: set data.questions or lessons")
     questions = [question for file in settings.data.questions for question in read_questions(file)]
-    lessons = list(_mined(engine, questions, settings))
-    save_lessons(lessons, path)
-    return lessons
 
-
-def _mined(engine: Engine, questions: Sequence[Any], settings: RerankerSettings) -> Iterator[Lesson]:
     def advance(done: int) -> None:
         if done % 100 == 0:
             log.info("%d of %d questions mined", done, len(questions))
 
-    return mine(engine, questions, settings.role, depth=settings.depth, advance=advance)
-
-
-def is_held_out(lesson: Lesson, settings: RerankerSettings) -> bool:
-    """Whether a lesson's table is among those that are never trained on."""
-    digest = hashlib.sha256(f"held out {lesson.table}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") < settings.data.held_out * 2**32
+    with CrossFitted(index, settings.ranking) as fitted:
+        lessons = list(mine(fitted.engine, questions, settings.role, depth=settings.depth, advance=advance))
+    save_lessons(lessons, path)
+    return lessons
 
 
 def begin_from(bert: Bert, path: Path, *, scale: float) -> None:

@@ -60,15 +60,19 @@ class Lesson:
 
 
 def mine(
-    engine: Engine,
+    engines: Callable[[Question], Engine],
     questions: Iterable[Question],
     role: Role,
     *,
     depth: int = 100,
     advance: Callable[[int], None] = lambda questions: None,
 ) -> Iterator[Lesson]:
-    """Search for every question; one without gold, or with nothing wrong found, teaches nothing and is left out."""
+    """Search for every question; one without gold, or with nothing wrong found, teaches nothing and is left out.
+
+    `engines` gives the engine to search a question with (`training.crossfit`).
+    """
     for number, question in enumerate(questions, start=1):
+        engine = engines(question)
         lesson = _edge_lesson(engine, question, depth)
         if role == "node":
             lesson = _node_lesson(engine, question, lesson)

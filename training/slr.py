@@ -27,7 +27,7 @@ from training.cards import ModelCard, data_file, write_card
 from training.checkpoints import load_best
 from training.distributed import leads
 from training.errors import TrainingError
-from training.examples import is_held_out
+from training.holdout import is_held_out
 from training.log import LogRow
 from training.recipes import Role
 from training.settings import TrainSettings

@@ -5,6 +5,7 @@ Opening reads a small manifest and maps files; no id or text is read before it i
 """
 
 import json
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -97,8 +98,9 @@ class Records(Sequence[Record], Generic[Record]):
         """The record with this id; KeyError where there is none."""
         return self[self.number(record_id)]
 
+    @abstractmethod
     def _record(self, fields: dict[str, Any]) -> Record:
-        raise NotImplementedError
+        """A record of its stored fields."""
 
     def _rows(self, names: list[str], start: int, stop: int) -> Iterator[tuple[Any, ...]]:
         while start < stop:

@@ -5,8 +5,6 @@ An edge's document id is `TABLE#ROW|PASSAGE`, each id percent-encoded so that it
 """
 
 import math
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from helios.errors import EvaluationError
 from helios.evaluation.edges import EdgeId
 from helios.evaluation.measures import collected_gold, distinct_gold
 from helios.evaluation.questions import Question
+from helios.index.durable import write_atomically
 from helios.types import SegmentId
 
 _READABLE = "/:,()'!+=&;@$"
@@ -134,17 +133,9 @@ def _qrels_lines(questions: Iterable[Question], run: Run | None) -> Iterator[str
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write beside the target and rename, so that a reader sees the old file or the whole new one."""
+    """A reader of the file sees the old one or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode("ascii"))
 
 
 def _fields(path: Path, count: int) -> Iterator[tuple[int, list[str]]]:

@@ -163,26 +163,3 @@ def union_bounds(
         for q in range(lanes):
             total += np.int32(max(bounds_NQ[other, q], bounds_NQ[node, q]))
         sums[n] = total
-
-
-@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
-def block_sums(
-    nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, table_KQ: np.ndarray, blocks: np.ndarray,
-    sums_BN: np.ndarray, start: int, stop: int,
-) -> None:  # fmt: skip
-    """sums[b, n] = MaxSim bound of nodes[n] for query b, whose lanes are [blocks[b], blocks[b + 1])."""
-    lanes = table_KQ.shape[1]
-    best = np.empty(lanes, np.uint8)
-    for n in range(start, stop):
-        node = nodes[n]
-        for q in range(lanes):
-            best[q] = 0
-        for t in range(offsets[node], offsets[node + 1]):
-            code = codes[t]
-            for q in range(lanes):
-                best[q] = max(best[q], table_KQ[code, q])
-        for b in range(blocks.shape[0] - 1):
-            total = np.int32(0)
-            for q in range(blocks[b], blocks[b + 1]):
-                total += np.int32(best[q])
-            sums_BN[b, n] = total

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.index.lexical import Postings, edge_bm25
-from helios.index.maxsim import block_sums, edge_scores, node_bounds, node_maxima, padded, star_bounds, union_bounds
+from helios.index.maxsim import edge_scores, node_bounds, node_maxima, padded, star_bounds, union_bounds
 from helios.index.tokens import TokenStore
 from helios.models.encoder import TokenVectors
 
@@ -88,14 +88,6 @@ class NodeBounds:
 
     bounds_NQ: NDArray[np.uint8]
     step: np.float32
-
-
-@dataclass(frozen=True, slots=True)
-class NodeHits:
-    """Nodes and their exact MaxSim for one query, best first; ties go to the smaller number."""
-
-    nodes: NDArray[np.int64]
-    scores: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,40 +193,6 @@ class FactoredSearch:
         store = self.tokens
         self._split(len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds)
         return NodeBounds(bounds, step)
-
-    def nearest_nodes(
-        self, queries: Sequence[Query], *, count: int, among: NDArray[np.int64] | None = None, margin: int = 4
-    ) -> list[NodeHits]:
-        """The `count` nodes nearest to each query by exact MaxSim, of all nodes or of `among`, in one pass over them.
-
-        Centroid bounds of all queries are taken together; the best `margin` times `count` of each are scored exactly.
-        """
-        nodes = self._all_nodes if among is None else np.unique(among)
-        if not queries or len(nodes) == 0 or count < 1:
-            return [NodeHits(np.zeros(0, np.int64), np.zeros(0, np.float32)) for _ in queries]
-        centroids = [self._centroid_scores(query) for query in queries]
-        sums_BN = self._bound_sums(queries, centroids, nodes)
-        hits = []
-        for query, centroid_KQ, sums_N in zip(queries, centroids, sums_BN, strict=True):
-            best = np.sort(nodes[_top(sums_N, margin * count)])
-            scores: FloatArray = self.node_maxima(query, best, centroid_KQ=centroid_KQ) @ query.weights_Q
-            order = _top(scores, count)
-            hits.append(NodeHits(best[order], scores[order]))
-        return hits
-
-    def _bound_sums(
-        self, queries: Sequence[Query], centroids: Sequence[FloatArray], nodes: NDArray[np.int64]
-    ) -> FloatArray:
-        """MaxSim of each query and node from centroids alone, in steps of the query's own: (queries, nodes)."""
-        tables = [
-            _byte_table(np.maximum(centroid_KQ * query.weights_Q, 0.0))[0]
-            for query, centroid_KQ in zip(queries, centroids, strict=True)
-        ]
-        blocks = np.concatenate([[0], np.cumsum([table.shape[1] for table in tables])]).astype(np.int64)
-        sums_BN = np.empty((len(queries), len(nodes)), np.float32)
-        store, table = self.tokens, np.ascontiguousarray(np.concatenate(tables, axis=1))
-        self._split(len(nodes), block_sums, nodes, store.offsets, store.codes, table, blocks, sums_BN)
-        return sums_BN
 
     def bound_sums(self, bounds: NodeBounds) -> FloatArray:
         """MaxSim of every node alone from its bounds: (N)."""

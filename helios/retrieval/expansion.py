@@ -13,6 +13,7 @@ The edges of the data graph are left out: edge retrieval has scored all of them.
 Shape legend: B nodes to score, N nodes of the other side.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from helios.config import ExpansionSettings
 from helios.graph import Subgraph
 from helios.index.lexical import term_hash, terms_of
-from helios.index.search import Fusion, Query
+from helios.index.search import Query
 from helios.models.encoder import TokenEncoder
 from helios.models.text import passage_text, segment_text
 from helios.once import once
@@ -93,54 +94,26 @@ class BestEdges:
         return np.array([best[int(node)] for node in nodes], np.float32)
 
 
-class MaxSimNodes:
-    """A node scorer that does not need edges: exact MaxSim of the node alone."""
-
-    def __init__(self, part: SearchPart) -> None:
-        self.part = part
-
-    def score(self, query: Query, nodes: NodeArray, subgraph: Subgraph) -> FloatArray:
-        scores: FloatArray = self.part.search.node_maxima(query, nodes) @ query.weights_Q
-        return scores
-
-
-class FusedEdges:
-    """The default edge scorer: the score that edge retrieval would have given, had the edge been linked."""
-
-    def __init__(self, part: SearchPart, fusion: Fusion) -> None:
-        self.part = part
-        self.fusion = fusion
-
-    def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
-        graph = self.part.graph
-        pairs = [(e.segment, e.passage) for e in edges if e.segment is not None and e.passage is not None]
-        left = np.array([segment for segment, _ in pairs], np.int32)
-        right = np.array([passage + graph.segment_count for _, passage in pairs], np.int32)
-        stars = self.part.stars(left, right)
-        return self.part.search.pair_scores(query, left, right, stars, fusion=self.fusion).fused(self.fusion)
-
-
 class NodeExpander:
     """Expands the subgraphs of one part; holds no state of a question, so threads may share it."""
 
     def __init__(
-        self, part: SearchPart, encoder: TokenEncoder, settings: ExpansionSettings, *, fusion: Fusion,
+        self, part: SearchPart, encoder: TokenEncoder, settings: ExpansionSettings, *,
         node_scorer: NodeScorer | None = None,
     ) -> None:  # fmt: skip
         self.part = part
         self.encoder = encoder
         self.settings = settings
         self.node_scorer = node_scorer or BestEdges(part)
-        self.edge_scorer = FusedEdges(part, fusion)
 
-    def expand(self, question: str, subgraph: Subgraph, *, edge_scorer: EdgeScorer | None = None) -> Subgraph:
-        """The subgraph with at most `beam` new edges, their origin EXPANDED."""
+    def expand(self, question: str, subgraph: Subgraph, *, edge_scorer: EdgeScorer) -> Subgraph:
+        """The subgraph with at most `beam` new edges, their origin EXPANDED and their scores the scorer's."""
         query = self.query(question)
         pairs = self.pairs(query, subgraph)
         if not pairs:
             return subgraph
         edges = [pair.edge for pair in pairs]
-        scores = (edge_scorer or self.edge_scorer).score(query, edges)
+        scores = edge_scorer.score(query, edges)
         return subgraph.merge(
             ScoredEdge(edge, float(score), Origin.EXPANDED) for edge, score in zip(edges, scores, strict=True)
         )
@@ -199,7 +172,7 @@ class NodeExpander:
                 yield ExpandedPair(side.edge(seed, int(nodes[n])), seed, prior + float(log_p[n]))
 
 
-class _Side:
+class _Side(ABC):
     """The nodes [first, last) that a seed may be paired with, and what a pair's score holds beside MaxSim.
 
     Candidates of a seed: nodes that share title words with it, and the nodes nearest to the question alone.
@@ -234,23 +207,23 @@ class _Side:
         beside += self._own[nodes]
         return nodes, np.asarray(beside, np.float32)
 
+    @abstractmethod
     def edge(self, seed: int, n: int) -> Edge:
         """The pair of a seed and the side's n-th node."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _text(self, seed: int) -> tuple[set[str], FloatArray, FloatArray]:
         """The terms of Γ(u), and for every node the share of the passage's title that the row meets, alone and with
         the question's help: (N) each.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _own_weight(self) -> float:
         """What the MaxSim of the side's node alone adds: rows count as they do in edge retrieval."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _known(self, seed: int, subgraph: Subgraph) -> NodeArray:
         """Positions of the nodes that the seed is linked to, and of those that it has in the subgraph."""
-        raise NotImplementedError
 
     def _lexical(self, terms: Iterable[str]) -> FloatArray:
         """BM25 of the side's nodes: (N)."""

@@ -13,7 +13,7 @@ from helios.graph import Subgraph
 from helios.models.encoder import TokenEncoder
 from helios.models.reranking import Reranker
 from helios.once import once
-from helios.retrieval.edges import FactoredEdges, fusion_of
+from helios.retrieval.edges import FactoredEdges
 from helios.retrieval.expansion import EdgeScorer, NodeExpander, NodeScorer
 from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement.base import Refinement, RefinementReport, Refiner
@@ -80,8 +80,7 @@ class Stages:
         """The expander, with g_n as its scorer of seeds where there is a reranker."""
         reranker = load_reranker("node", self.config.rerank, base=self.config.encoder.model)
         scorer: NodeScorer | None = None if reranker is None else RerankedNodes(self.part, reranker)
-        fusion = fusion_of(self.config.search)
-        return NodeExpander(self.part, self.encoder, self.config.expansion, fusion=fusion, node_scorer=scorer)
+        return NodeExpander(self.part, self.encoder, self.config.expansion, node_scorer=scorer)
 
     @once
     def refiner(self) -> Refiner | None:

@@ -185,35 +185,6 @@ def test_every_unit_is_bounded_on_the_scale_of_its_score(search, unit_vectors, s
     assert np.all(np.abs(bounds - exact) <= query.weights_Q.sum() * longest)
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_many_queries_find_what_each_finds_alone(store, postings, unit_vectors, threads):
-    search = FactoredSearch(store, postings, build_units(np.random.default_rng(2)), threads=threads)
-    queries = [question(store, unit_vectors, count, seed=count) for count in (3, 40, 65)]
-    together = search.nearest_nodes(queries, count=4)
-    for query, hits in zip(queries, together, strict=True):
-        (alone,) = search.nearest_nodes([query], count=4)
-        np.testing.assert_array_equal(hits.nodes, alone.nodes)
-        np.testing.assert_array_equal(hits.scores, alone.scores)
-    search.close()
-
-
-def test_nearest_nodes_are_ranked_exactly(search, unit_vectors):
-    query = question(search.tokens, unit_vectors, 9)
-    exact = search.node_maxima(query, all_nodes(search.tokens)) @ query.weights_Q
-    (hits,) = search.nearest_nodes([query], count=5)
-    np.testing.assert_array_equal(hits.nodes, np.argsort(-exact, kind="stable")[:5])
-    np.testing.assert_allclose(hits.scores, exact[hits.nodes], rtol=1e-5)
-
-
-def test_nearest_nodes_among_some(search, unit_vectors):
-    query = question(search.tokens, unit_vectors, 9)
-    (hits,) = search.nearest_nodes([query], count=99, among=np.array([7, 2, 5, 2]))
-    assert sorted(hits.nodes) == [2, 5, 7]
-    (none,) = search.nearest_nodes([query], count=5, among=np.zeros(0, np.int64))
-    assert len(none.nodes) == 0
-    assert search.nearest_nodes([], count=5) == []
-
-
 def test_pairs_are_bounded_like_edges(search, unit_vectors):
     query = question(search.tokens, unit_vectors, 9)
     bounds = search.node_bounds(query)

@@ -10,14 +10,11 @@ from helios.corpus.sample import sample_path
 from helios.evaluation.expansion import missing_edges, recovery
 from helios.evaluation.questions import read_questions
 from helios.graph import DataGraph, Subgraph
-from helios.index.search import Fusion
 from helios.index.snapshot import PartView
-from helios.retrieval.edges import FactoredEdges, fusion_of
-from helios.retrieval.expansion import FusedEdges, NodeExpander
+from helios.retrieval.edges import FactoredEdges
+from helios.retrieval.expansion import NodeExpander
 from helios.retrieval.part import SearchPart
 from helios.types import Edge, Origin, ScoredEdge
-
-FUSION = Fusion(segment=0.4, star=0.4, lexical=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +54,30 @@ def retrieve(dropped_part, engine):
 
 
 @pytest.fixture(scope="module")
+def scorer(dropped_part, engine):
+    return FactoredEdges([dropped_part], engine.encoder, engine.config.search).new_edges(dropped_part)
+
+
+@pytest.fixture(scope="module")
 def expander(dropped_part, engine):
-    return NodeExpander(dropped_part, engine.encoder, ExpansionSettings(), fusion=fusion_of(engine.config.search))
+    return NodeExpander(dropped_part, engine.encoder, ExpansionSettings())
 
 
-def test_a_dropped_link_is_recovered(expander, retrieve, asked):
+def test_a_dropped_link_is_recovered(expander, retrieve, asked, scorer):
     question, gold = asked
     before = retrieve(question.text)
     assert gold not in {scored.edge for scored in before.edges}
-    expanded = expander.expand(question.text, before)
+    expanded = expander.expand(question.text, before, edge_scorer=scorer)
     origins = {scored.edge: scored.origin for scored in expanded.edges}
     assert origins[gold] is Origin.EXPANDED
     assert len(expanded) <= len(before) + ExpansionSettings().beam
 
 
-def test_the_share_of_recovered_links_is_counted(expander, retrieve, asked, engine, dropped_part):
+def test_the_share_of_recovered_links_is_counted(expander, retrieve, asked, engine, dropped_part, scorer):
     question, gold = asked
     corpus, graph = engine.corpus, dropped_part.graph
     assert gold in missing_edges(question, corpus, graph)
-    found = recovery(lambda text: expander.expand(text, retrieve(text)), [question], corpus, graph)
+    found = recovery(lambda text: expander.expand(text, retrieve(text), edge_scorer=scorer), [question], corpus, graph)
     assert found.questions == 1
     assert found.recovered == found.missing - len(found.unfound) >= 1
     nothing = recovery(retrieve, [question], corpus, graph)
@@ -111,27 +113,27 @@ def test_pairs_are_new_and_in_order(expander, retrieve, asked):
 def test_seeds_are_bounded_and_probable(expander, retrieve, asked):
     question, _ = asked
     settings = ExpansionSettings(seeds=2)
-    few = NodeExpander(expander.part, expander.encoder, settings, fusion=FUSION)
+    few = NodeExpander(expander.part, expander.encoder, settings)
     seeds = few.seeds(few.query(question.text), retrieve(question.text))
     assert len(seeds.nodes) == 4
     assert np.exp(seeds.log_p).sum() <= 1.0 + 1e-4
     assert np.all(np.diff(seeds.log_p) <= 0)
 
 
-def test_no_beam_and_no_nodes_change_nothing(expander, retrieve, asked):
+def test_no_beam_and_no_nodes_change_nothing(expander, retrieve, asked, scorer):
     question, _ = asked
-    off = NodeExpander(expander.part, expander.encoder, ExpansionSettings(beam=0), fusion=FUSION)
+    off = NodeExpander(expander.part, expander.encoder, ExpansionSettings(beam=0))
     subgraph = retrieve(question.text)
-    assert off.expand(question.text, subgraph) is subgraph
-    assert len(expander.expand(question.text, Subgraph())) == 0
+    assert off.expand(question.text, subgraph, edge_scorer=scorer) is subgraph
+    assert len(expander.expand(question.text, Subgraph(), edge_scorer=scorer)) == 0
 
 
 def test_a_new_edge_scores_as_if_it_were_linked(engine, asked):
     question, gold = asked
     fused = FactoredEdges(engine.parts, engine.encoder, engine.config.search)
     linked = {scored.edge: scored.score for scored in fused.retrieve(question.text, k=10_000)[0]}
-    scorer = FusedEdges(engine.part, fusion_of(engine.config.search))
-    query = NodeExpander(engine.part, engine.encoder, ExpansionSettings(), fusion=FUSION).query(question.text)
+    scorer = fused.new_edges(engine.part)
+    query = NodeExpander(engine.part, engine.encoder, ExpansionSettings()).query(question.text)
     edges = [gold, *[edge for edge in linked if None not in (edge.segment, edge.passage)][:5]]
     np.testing.assert_allclose(scorer.score(query, edges), [linked[edge] for edge in edges], rtol=1e-4)
 
@@ -147,7 +149,7 @@ def test_deleted_nodes_are_not_expanded_to(expander, asked, tmp_path):
     after = SearchPart(view, threads=1, k1=0.9, b=0.4)
     after.__dict__["graph"] = part.graph
     seed = Subgraph.from_edges([ScoredEdge(Edge(gold.segment, None), 1.0)])
-    deleting = NodeExpander(after, expander.encoder, ExpansionSettings(), fusion=FUSION)
+    deleting = NodeExpander(after, expander.encoder, ExpansionSettings())
     assert gold in [pair.edge for pair in expander.pairs(expander.query(question.text), seed)]
     assert gold not in [pair.edge for pair in deleting.pairs(deleting.query(question.text), seed)]
 

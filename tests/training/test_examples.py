@@ -9,7 +9,8 @@ from helios.engine import Engine
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
 from training.errors import TrainingError
-from training.examples import ABSENT, Example, ExampleStore, edge_text, gold_pairs, is_held_out, mine_examples, split
+from training.examples import ABSENT, Example, ExampleStore, edge_text, gold_pairs, mine_examples, split
+from training.holdout import is_held_out
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def questions(engine: Engine) -> list[Question]:
 
 @pytest.fixture(scope="module")
 def lessons(engine: Engine, questions: list[Question]) -> list[Lesson]:
-    return list(mine(engine, questions, "edge", depth=30))
+    return list(mine(lambda _: engine, questions, "edge", depth=30))
 
 
 @pytest.fixture(autouse=True)
@@ -66,17 +66,17 @@ def test_lessons_hold_gold_and_wrong_edges(engine, questions, lessons):
 
 def test_gold_that_was_not_found_is_still_right(engine, questions):
     elsewhere = Question("z", questions[0].text, ("no such answer",), None, questions[-1].gold_edges)
-    (lesson,) = mine(engine, [elsewhere], "edge", depth=1)
+    (lesson,) = mine(lambda _: engine, [elsewhere], "edge", depth=1)
     (right,) = lesson.missed
     assert engine.corpus.segment_id(right[0]) == questions[-1].gold_edges[0].segment_id
     assert lesson.positives == lesson.missed
     assert len(lesson.negatives) == 1
     strange = Question("x", "Which?", ("y",), None, (EdgeId(None, "nowhere"),))
-    assert list(mine(engine, [strange], "edge", depth=5)) == []
+    assert list(mine(lambda _: engine, [strange], "edge", depth=5)) == []
 
 
 def test_node_lessons_hold_single_nodes(engine, questions, lessons):
-    nodes = list(mine(engine, questions[:3], "node", depth=30))
+    nodes = list(mine(lambda _: engine, questions[:3], "node", depth=30))
     for lesson, edges in zip(nodes, lessons, strict=False):
         assert all((segment < 0) != (passage < 0) for segment, passage in (*lesson.positives, *lesson.negatives))
         segment, passage = edges.positives[0]
@@ -123,7 +123,7 @@ def test_training_writes_what_search_reads(engine, lessons, sample_index, tmp_pa
     path = tmp_path / "run" / "edge-reranker.safetensors"
     card = json.loads((tmp_path / "run" / "card.json").read_text())
     assert card["held_out_scores"] == pytest.approx(scores)
-    assert card["held_out"] == sum(is_held_out(lesson, settings) for lesson in lessons) > 0
+    assert card["held_out"] == sum(is_held_out(lesson.table, share=settings.data.held_out) for lesson in lessons) > 0
     recipe = RerankerRecipe(engine.corpus, lessons, settings.model_copy(update={"start": path}))
     lesson = recipe.held_out[0]
     from safetensors.torch import load_file

@@ -1,0 +1,13 @@
+"""Which tables are kept apart: a hash of the id decides, so that every recipe and every run agrees."""
+
+from hashlib import sha256
+
+
+def table_place(table: str, *, seed: int = 13) -> int:
+    """A number in [0, 2**32), the same for all questions of a table."""
+    return int.from_bytes(sha256(f"{seed} {table}".encode()).digest()[:4], "big")
+
+
+def is_held_out(table: str, *, share: float, seed: int = 13) -> bool:
+    """Whether a table's questions choose checkpoints instead of training."""
+    return table_place(table, seed=seed) < share * 2**32
