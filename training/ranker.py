@@ -19,9 +19,8 @@ from helios.config import Section
 from helios.engine import Engine
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
-from helios.index.search import Query
 from helios.models.ranker import Calibration, EdgeRanker
-from helios.retrieval.edges import fused_candidates, rank_features
+from helios.retrieval.edges import rank_features
 from helios.retrieval.features import FEATURES
 from training.crossfit import FOLDS, table_fold
 from training.errors import TrainingError
@@ -63,12 +62,11 @@ class Group:
 
 def mine_groups(engine: Engine, questions: Sequence[Question]) -> Iterator[Group]:
     """One group a question, from a search without a learned ranking."""
-    part, settings = engine.part, engine.config.search
+    part, depth = engine.part, engine.config.search.rank_depth
     for question in questions:
-        query = Query.of(question.text, engine.encoder.encode_question(question.text), part.tokens)
-        found, fused = fused_candidates(part, query, settings, depth=settings.rank_depth)
-        features = rank_features(part, query, found, fused, settings.rank_depth)
-        pairs = [pair_of(part.edge(int(unit))) for unit in found.units]
+        found = engine.edge_index.found(part, question.text, depth=depth)
+        features = rank_features(part, found, depth)
+        pairs = [pair_of(part.edge(int(unit))) for unit in found.candidates.units[:depth]]
         gold = gold_pairs(engine.corpus, question)
         answers = np.array([contains_answer(edge_text(engine.corpus, p), question.answers) for p in pairs], bool)
         is_gold = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)

@@ -5,8 +5,9 @@ questions always through torch in fp32, where 20 tokens cost milliseconds. Token
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 MAX_QUESTION_TOKENS = 128
+RECENT = 64
+"""Questions whose vectors are kept: every stage of a search asks for them."""
 SHIPPED_ADAPTER = Path(__file__).parent / "weights" / "token-encoder.safetensors"
 
 
@@ -140,11 +143,23 @@ class MiniLMEncoder:
                 yield result
 
     def encode_question(self, question: str) -> TokenVectors:
+        return self._recent(question)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_recent"}
+
+    @once
+    def _recent(self) -> Callable[[str], TokenVectors]:
+        return lru_cache(RECENT)(self._encode_question)
+
+    def _encode_question(self, question: str) -> TokenVectors:
         encoding = self._tokenizer.encode(question)
         kept = self._kept(encoding)[:MAX_QUESTION_TOKENS]
         ids, mask = _pad([encoding.ids], len(encoding.ids))
-        vectors = torch_forward(self._bert, bf16=False)(ids, mask)[0]
-        return self._tokens(vectors, encoding, kept)
+        tokens = self._tokens(torch_forward(self._bert, bf16=False)(ids, mask)[0], encoding, kept)
+        for array in (tokens.vectors, tokens.ids, tokens.spans):
+            array.flags.writeable = False
+        return tokens
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
         encoding = self._tokenizer.encode(text)

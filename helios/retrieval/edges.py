@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -26,12 +27,29 @@ class EdgeIndex(Protocol):
         """The best k edges of each part, best first."""
 
 
+RECENT = 8
+"""Questions whose candidates are kept for the stages that follow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Units of one part and their scores, best first."""
 
     units: NDArray[np.int64]
     scores: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A question in a part's terms, and the best candidates by their fused score, best first."""
+
+    query: Query
+    candidates: Candidates
+    fused: FloatArray
+
+    def top(self, count: int) -> tuple[Candidates, FloatArray]:
+        """The first `count` candidates with their fused scores."""
+        return self.candidates.take(np.arange(min(count, len(self.fused)))), self.fused[:count]
 
 
 class FactoredEdges:
@@ -48,57 +66,71 @@ class FactoredEdges:
         self.encoder = encoder
         self.settings = settings
         self.ranker = ranker
+        self._recent = lru_cache(RECENT)(self._find)
 
     def retrieve(self, question: str, *, k: int) -> list[list[ScoredEdge]]:
-        tokens = self.encoder.encode_question(question)
         found = []
         for part in self.parts:
-            ranking = self.rank(part, Query.of(question, tokens, part.tokens), k=k)
+            ranking = self.rank(part, question, k=k)
             pairs = zip(ranking.units.tolist(), ranking.scores.tolist(), strict=True)
             found.append([ScoredEdge(part.edge(unit), score) for unit, score in pairs])
         return found
 
-    def rank(self, part: SearchPart, query: Query, *, k: int) -> Ranking:
+    def rank(self, part: SearchPart, question: str, *, k: int) -> Ranking:
         """The best k units of a part."""
         depth = self.settings.rank_depth if self.ranker is not None else 0
-        found, fused = fused_candidates(part, query, self.settings, depth=max(k, depth))
+        found = self.found(part, question, depth=max(k, depth))
+        fused = found.fused
         if self.ranker is not None:
-            head = rank_features(part, query, found, fused, depth)
-            fused = _reorder(self.ranker.score(head), fused)
-        order = np.lexsort((found.units, -fused))[:k]
-        return Ranking(found.units[order], fused[order])
+            fused = _reorder(self.ranker.score(rank_features(part, found, depth)), fused)
+        units = found.candidates.units
+        order = np.lexsort((units, -fused))[:k]
+        return Ranking(units[order], fused[order])
+
+    def found(self, part: SearchPart, question: str, *, depth: int) -> Found:
+        """At least the best `depth` candidates of a part; those of recent questions are at hand."""
+        return self._recent(part, question, max(depth, self.settings.candidates))
 
     def new_edges(self, part: SearchPart) -> "NewEdges":
         """What scores edges that the graph lacks as if it had them."""
-        return NewEdges(part, self.settings, self.ranker)
+        return NewEdges(part, self)
+
+    def _find(self, part: SearchPart, question: str, count: int) -> Found:
+        query = Query.of(question, self.encoder.encode_question(question), part.tokens)
+        fusion = fusion_of(self.settings)
+        candidates = part.search.candidates(query, count=count, fusion=fusion)
+        fused = candidates.fused(fusion)
+        order = np.lexsort((candidates.units, -fused))
+        return Found(query, candidates.take(order), fused[order])
 
 
 class NewEdges:
     """Scores of edges that were not retrieved, on the scale of those that were (the edge scorer of expansion)."""
 
-    def __init__(self, part: SearchPart, settings: SearchSettings, ranker: EdgeRanker | None) -> None:
+    def __init__(self, part: SearchPart, edges: FactoredEdges) -> None:
         self.part = part
-        self.settings = settings
-        self.ranker = ranker
+        self.edges = edges
 
     def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
         """One score an edge; a learned ranking sees the new edges among the retrieved ones."""
-        fusion, part = fusion_of(self.settings), self.part
+        settings, ranker, part = self.edges.settings, self.edges.ranker, self.part
+        fusion = fusion_of(settings)
         left, right = _sides(part, edges)
         new = part.search.pair_scores(query, left, right, part.stars(left, right), fusion=fusion)
-        if self.ranker is None:
+        if ranker is None:
             return new.fused(fusion)
-        found, fused = fused_candidates(part, query, self.settings, depth=self.settings.rank_depth)
+        depth = settings.rank_depth
+        head, fused = self.edges.found(part, query.text, depth=depth).top(depth)
         units = part.search.units
         features = edge_features(
             part,
             query,
-            np.concatenate([units.left[found.units], left]).astype(np.int64),
-            np.concatenate([units.right[found.units], right]).astype(np.int64),
-            found.joined(new),
+            np.concatenate([units.left[head.units], left]).astype(np.int64),
+            np.concatenate([units.right[head.units], right]).astype(np.int64),
+            head.joined(new),
             np.concatenate([fused, new.fused(fusion)]),
         )
-        return self.ranker.score(features)[len(fused) :]
+        return ranker.score(features)[len(fused) :]
 
 
 def _sides(part: SearchPart, edges: Sequence[Edge]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -109,23 +141,12 @@ def _sides(part: SearchPart, edges: Sequence[Edge]) -> tuple[NDArray[np.int32], 
     return np.array(left, np.int32), np.array(right, np.int32)
 
 
-def fused_candidates(
-    part: SearchPart, query: Query, settings: SearchSettings, *, depth: int
-) -> tuple[Candidates, FloatArray]:
-    """The best `depth` units by the fused score, best first, and that score."""
-    fusion = fusion_of(settings)
-    found = part.search.candidates(query, count=max(depth, settings.candidates), fusion=fusion)
-    fused = found.fused(fusion)
-    order = np.lexsort((found.units, -fused))[:depth]
-    return found.take(order), fused[order]
-
-
-def rank_features(part: SearchPart, query: Query, found: Candidates, fused: FloatArray, depth: int) -> FloatArray:
+def rank_features(part: SearchPart, found: Found, depth: int) -> FloatArray:
     """Features of the first `depth` candidates."""
-    head = found.take(np.arange(min(depth, len(found.units))))
+    head, fused = found.top(depth)
     units = part.search.units
     left, right = units.left[head.units].astype(np.int64), units.right[head.units].astype(np.int64)
-    return edge_features(part, query, left, right, head, fused[: len(head.units)])
+    return edge_features(part, found.query, left, right, head, fused)
 
 
 def _reorder(learned: FloatArray, fused: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ that they mean the same on another corpus.
 Shape legend: C edges of one question, U their distinct nodes, Q question tokens, T question terms.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from helios.index.search import Candidates, FloatArray, Query
 from helios.retrieval.part import SearchPart
 from helios.retrieval.wording import NO_PASSAGE, Asked, RowWording, passage_wording, row_wording
+from helios.types import Link
 
 FEATURES = (
     # scores, as distances to the best of the question
@@ -67,12 +69,14 @@ def edge_features(
     if len(left) == 0:
         return np.zeros((0, len(FEATURES)), np.float32)
     nodes = _nodes(part, query, left, right)
-    columns = [*_score_features(part, left, right, scores, fused), *_graph_features(part, left, right)]
     tables = _tables(part, left)
-    columns += [
+    links = _links(part, left, right)
+    columns = [
+        *_score_features(tables, left, right, scores, fused),
+        *_graph_features(part, links, left, right),
         *_term_features(nodes, tables),
         *_token_features(nodes, query),
-        *_wording(part, query.text, left, right),
+        *_wording(part, query.text, links, left, right),
     ]
     matrix = np.column_stack(columns).astype(np.float32)
     assert matrix.shape[1] == len(FEATURES)
@@ -116,9 +120,8 @@ def _terms_of_stars(part: SearchPart, question: str, left: NDArray[np.int64], te
 
 
 def _score_features(
-    part: SearchPart, left: NDArray[np.int64], right: NDArray[np.int64], scores: Candidates, fused: FloatArray
+    tables: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], scores: Candidates, fused: FloatArray
 ) -> list[NDArray[np.generic]]:
-    tables = _tables(part, left)
     best_of_table, best_of_row = _group_best(tables, fused), _group_best(left, fused)
     own = [values - values.max() for values in (scores.maxsim, scores.segment, scores.star, scores.lexical, fused)]
     return [
@@ -131,23 +134,34 @@ def _score_features(
     ]  # fmt: skip
 
 
-def _graph_features(part: SearchPart, left: NDArray[np.int64], right: NDArray[np.int64]) -> list[NDArray[np.generic]]:
+def _links(part: SearchPart, left: NDArray[np.int64], right: NDArray[np.int64]) -> list[tuple[Link, ...]]:
+    """The links of each edge; none for a pair that the graph lacks."""
     graph, segments, count = part.graph, part.graph.segment_count, part.tokens.node_count
-    row_degree, passage_degree = np.zeros(len(left)), np.zeros(len(left))
-    links = np.zeros((len(left), 3))
-    links[:, 2] = -1
-    for i, (row, passage) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-        if row < segments:
-            row_degree[i] = graph.segment_offsets[row + 1] - graph.segment_offsets[row]
-        if segments <= passage < count:
-            passage_degree[i] = (
-                graph.passage_offsets[passage - segments + 1] - graph.passage_offsets[passage - segments]
-            )
-        number = graph.edge_number(row, passage - segments) if row_degree[i] and passage_degree[i] else None
-        if number is not None:
-            found = graph.links(number)
-            links[i] = max(link.score for link in found), len(found), found[0].column
-    return [row_degree, passage_degree, links[:, 0], links[:, 1], links[:, 2], right == count, left == count]
+    found = []
+    for row, passage in zip(left.tolist(), right.tolist(), strict=True):
+        whole = row < segments <= passage < count
+        number = graph.edge_number(row, passage - segments) if whole else None
+        found.append(() if number is None else graph.links(number))
+    return found
+
+
+def _graph_features(
+    part: SearchPart, links: Sequence[tuple[Link, ...]], left: NDArray[np.int64], right: NDArray[np.int64]
+) -> list[NDArray[np.generic]]:
+    segments, count = part.graph.segment_count, part.tokens.node_count
+    scores = [max((link.score for link in found), default=0.0) for found in links]
+    columns = [found[0].column if found else -1 for found in links]
+    return [
+        _degrees(part.graph.segment_offsets, left), _degrees(part.graph.passage_offsets, right - segments),
+        np.array(scores), np.array([len(found) for found in links]), np.array(columns), right == count, left == count,
+    ]  # fmt: skip
+
+
+def _degrees(offsets: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges of each node of one side, 0 for one that is not of that side."""
+    there = (nodes >= 0) & (nodes < len(offsets) - 1)
+    places = np.where(there, nodes, 0)
+    return np.where(there, offsets[np.minimum(places + 1, len(offsets) - 1)] - offsets[places], 0)
 
 
 def _term_features(nodes: _Nodes, tables: NDArray[np.int64]) -> list[NDArray[np.generic]]:
@@ -179,8 +193,9 @@ def _token_features(nodes: _Nodes, query: Query) -> list[NDArray[np.generic]]:
 
 
 def _wording(
-    part: SearchPart, question: str, left: NDArray[np.int64], right: NDArray[np.int64]
-) -> list[NDArray[np.generic]]:
+    part: SearchPart, question: str, links: Sequence[tuple[Link, ...]], left: NDArray[np.int64],
+    right: NDArray[np.int64],
+) -> list[NDArray[np.generic]]:  # fmt: skip
     """What needs the texts: cells and titles that the question names, the row's place, what kind of answer is asked."""
     asked = Asked.of(question)
     segments, count = part.graph.segment_count, part.tokens.node_count
@@ -194,7 +209,7 @@ def _wording(
     table = np.zeros((len(left), 19))
     for i, (left_node, right_node) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         row, passage = rows.get(left_node, nothing), passages.get(right_node, NO_PASSAGE)
-        columns = _linked_columns(part, left_node, right_node - segments) if row.cells and right_node < count else []
+        columns = [link.column for link in links[i]] if row.cells else []
         table[i] = (
             sum(cell > 0 for cell in row.cells), max(row.cells, default=0),
             max((row.cells[column] for column in columns), default=0), passage.named, passage.overlap,
@@ -203,11 +218,6 @@ def _wording(
             max((row.headers[column] for column in columns), default=0), max(row.headers, default=0),
         )  # fmt: skip
     return list(table.T)
-
-
-def _linked_columns(part: SearchPart, row: int, passage: int) -> list[int]:
-    number = part.graph.edge_number(row, passage) if passage >= 0 else None
-    return [] if number is None else [link.column for link in part.graph.links(number)]
 
 
 def _tables(part: SearchPart, left: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,20 +3,17 @@
 import numpy as np
 import pytest
 
-from helios.config import SearchSettings
 from helios.engine import Engine
-from helios.index.search import Query
-from helios.retrieval.edges import fused_candidates, rank_features
+from helios.retrieval.edges import rank_features
 from helios.retrieval.features import FEATURES
 
 QUESTION = "In what year was the element discovered that melts in a warm hand?"
 
 
 def features_of(engine: Engine, question: str, depth: int = 100):
-    query = Query.of(question, engine.encoder.encode_question(question), engine.part.tokens)
-    found, fused = fused_candidates(engine.part, query, SearchSettings(), depth=depth)
-    table = rank_features(engine.part, query, found, fused, depth)
-    return found, {name: table[:, i] for i, name in enumerate(FEATURES)}
+    found = engine.edge_index.found(engine.part, question, depth=depth)
+    table = rank_features(engine.part, found, depth)
+    return found.top(depth)[0], {name: table[:, i] for i, name in enumerate(FEATURES)}
 
 
 def test_every_feature_is_a_number_of_every_edge(engine: Engine):
