@@ -13,10 +13,12 @@ from helios.evaluation.edges import EdgeId
 from helios.evaluation.questions import Question
 from helios.models.reranking.embedded import EmbeddedReranker
 from training.errors import TrainingError
-from training.reranker import RerankerRecipe, RerankerSettings, begin_from, is_held_out, train_reranker
+from training.holdout import is_held_out
+from training.reranker import RerankerRecipe, RerankerSettings, train_reranker
 from training.reranker_evaluation import list_accuracy, measure_orders
 from training.reranker_lessons import Candidate, Lesson, load_lessons, mine, save_lessons
 from training.settings import TrainSettings
+from training.updates import begin_from
 
 SETTINGS = RerankerSettings(
     rank=4, max_tokens=96, depth=30, negatives=3, measured=4, k1=12,
