@@ -98,8 +98,8 @@ class RerankSettings(Section):
     """Edges that are read again, best first; 400 in the paper, 40 are what two cores read in half a second."""
     k2: int = Field(default=100, ge=1)
     """Edges that are kept; those that were not read come after those that were."""
-    weight: float = Field(default=0.5, ge=0.0, le=1.0)
-    """Share of the reranker in an edge's score; the rest is the score of retrieval, as a logit."""
+    weight: float = Field(default=1.0, ge=0.0)
+    """How much of the reranker's logit is added to that of retrieval."""
     max_tokens: int = Field(default=160, ge=32, le=8192)
     """Tokens of question and text together."""
     batch_tokens: int = Field(default=1024, ge=64)

@@ -1,7 +1,8 @@
 """The recipe of the embedded rerankers g_e and g_n (HELIOS B.1, B.2): adapter (or all weights) and head.
 
-The engine mines the lists; the loss is the softmax cross-entropy of one right pair among wrong ones of the same
-question; a share of the tables is held out to choose the checkpoint and the mixing weight.
+The engine mines the lists; the loss is the softmax cross-entropy of right pairs among wrong ones of the same
+question; a share of the tables is held out to choose the checkpoint and the mixing weight. With `residual` the logits
+of retrieval count in the loss, so that the model learns what retrieval does not know instead of all over again.
 """
 
 import hashlib
@@ -18,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
 from helios.config import Section
 from helios.corpus import CorpusStore
@@ -80,6 +80,12 @@ class RerankerSettings(Section):
     """Questions of one batch."""
     k1: int = Field(default=40, ge=1)
     """Pairs that are reranked when measuring."""
+    residual: bool = True
+    """Learn on top of retrieval's logits, from right pairs that it found; False learns from all of them alone."""
+    right: int = Field(default=2, ge=1)
+    """Right pairs of a list, with `residual`: the best ones that retrieval found."""
+    late_scale: float = Field(default=2.0, ge=0.0)
+    """Where the scale of late pooling begins; 20 makes differences of cosines those of logits."""
     retrieval_logits: bool = True
     """Whether the scores of retrieval are logits already: those of a learned ranking are, fused ones are not."""
     measured: int = Field(default=160, ge=1)
@@ -88,10 +94,12 @@ class RerankerSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """One question of a batch: the right pair, then wrong ones."""
+    """One question of a batch: right pairs, then wrong ones, and the logits that theirs are added to."""
 
     lesson: int
     pairs: tuple[Pair, ...]
+    right: int
+    priors: tuple[float, ...]
 
 
 class RerankerRecipe:
@@ -111,6 +119,8 @@ class RerankerRecipe:
         bert = load_bert(self.base.folder)
         self.adapted = prepare(bert, settings.update, rank=settings.rank, scale=settings.scale, start=settings.start)
         self.scorer = PairScorer(bert, settings.pooling).to(self.device)
+        if settings.pooling == "late":
+            torch.nn.init.constant_(self.scorer.scale, settings.late_scale)
         self.trained = {name: p for name, p in self.scorer.named_parameters() if p.requires_grad}
 
     def parameter_groups(self) -> Sequence[ParameterGroup]:
@@ -121,7 +131,7 @@ class RerankerRecipe:
         """Every human question once, with a right pair and wrong ones drawn anew each epoch."""
         chance = random.Random(f"{seed} {epoch}")
         order = epoch_order(self.lessons, chance, synthetic_share=self.settings.data.synthetic_share)
-        lists = [self._list(number, chance) for number in order]
+        lists = [drawn for number in order if (drawn := self._list(number, chance)).right]
         size = self.settings.questions
         return [tuple(lists[start : start + size]) for start in range(0, len(lists), size)]
 
@@ -133,7 +143,10 @@ class RerankerRecipe:
         self.scorer.train()
         rows = [(self.lessons[entry.lesson].question, entry.pairs) for entry in batch]
         logits = self.logits(rows)
-        losses = [F.cross_entropy(row[None], torch.zeros(1, dtype=torch.long, device=row.device)) for row in logits]
+        losses = []
+        for entry, row in zip(batch, logits, strict=True):
+            scores = row + torch.tensor(entry.priors, device=row.device)
+            losses.append(scores.logsumexp(0) - scores[: entry.right].logsumexp(0))
         return torch.stack(losses).mean()
 
     def logits(self, rows: Sequence[tuple[str, Sequence[Pair]]]) -> list[Tensor]:
@@ -183,13 +196,19 @@ class RerankerRecipe:
         return exported.errors
 
     def _list(self, number: int, chance: random.Random) -> List:
+        """Right pairs and drawn wrong ones of a lesson; `right` is 0 where retrieval had to find them and did not."""
         lesson, settings = self.lessons[number], self.settings
-        pool = list(lesson.negatives[: settings.pool])
-        pairs = [chance.choice(lesson.positives)]
+        found = [c for c in lesson.candidates[: settings.pool] if c.gold >= 0][: settings.right]
+        pool = list(lesson.wrong[: settings.pool])
+        drawn = []
         for _ in range(min(settings.negatives, len(pool))):
-            (drawn,) = chance.choices(range(len(pool)), [1.0 / (rank + 10) for rank in range(len(pool))])
-            pairs.append(pool.pop(drawn))
-        return List(number, tuple(pairs))
+            (place,) = chance.choices(range(len(pool)), [1.0 / (rank + 10) for rank in range(len(pool))])
+            drawn.append(pool.pop(place))
+        if not settings.residual:
+            pairs = (chance.choice(lesson.positives), *(c.pair for c in drawn))
+            return List(number, pairs, 1, (0.0,) * len(pairs))
+        listed = [*found, *drawn]
+        return List(number, tuple(c.pair for c in listed), len(found), tuple(c.score for c in listed))
 
 
 def train_reranker(

@@ -59,9 +59,14 @@ class Lesson:
         return tuple(candidate.pair for candidate in self.candidates if candidate.gold >= 0) + self.missed
 
     @property
+    def wrong(self) -> tuple[Candidate, ...]:
+        """Candidates that are neither gold nor hold an answer, best first."""
+        return tuple(c for c in self.candidates if c.gold < 0 and not c.has_answer)
+
+    @property
     def negatives(self) -> tuple[Pair, ...]:
         """Wrong pairs, best first."""
-        return tuple(c.pair for c in self.candidates if c.gold < 0 and not c.has_answer)
+        return tuple(c.pair for c in self.wrong)
 
 
 def mine(
