@@ -118,7 +118,8 @@ class Engine:
                 raise IndexFormatError(
                     f"{part.view.directory}: its vectors come from {built_with['name']} "
                     f"({built_with['fingerprint'][:12]}), the configured encoder is another "
-                    f"({encoder.fingerprint[:12]}): set encoder.model to the one it was built with, or rebuild"
+                    f"({encoder.fingerprint[:12]}): set encoder.model and encoder.adapter to those that it was built "
+                    "with, or rebuild"
                 )
         return encoder
 

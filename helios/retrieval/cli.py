@@ -60,6 +60,8 @@ def _print(evidence: Evidence) -> None:
                 f"        [dim]{escape(match.query_token)} → {escape(match.word)}  {match.similarity:.2f}  "
                 f"{_place(edge, match.where)}[/dim]"
             )
+    for note in evidence.notes:
+        console.print(f"[yellow]{escape(note)}[/yellow]")
     if evidence.timings_ms:
         total = sum(evidence.timings_ms.values())
         console.print(f"[dim]{len(evidence.edges)} edges in {total:.0f} ms[/dim]")

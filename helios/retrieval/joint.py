@@ -90,8 +90,8 @@ class JointTexts:
         """One score an edge, from vectors that are not quantised: (E)."""
         texts = [" ".join(node_texts(part, edge)) for edge in edges]
         with self._turn:
-            maxima = token_maxima(self.encoder, texts, tokens.vectors)
-        scores: FloatArray = maxima @ part.tokens.token_weights(tokens.ids)
+            maxima_EQ = token_maxima(self.encoder, texts, tokens.vectors)
+        scores: FloatArray = maxima_EQ @ part.tokens.token_weights(tokens.ids)
         return scores
 
 
@@ -100,8 +100,10 @@ def apart_maxsim(encoder: TokenEncoder, part: SearchPart, tokens: TokenVectors, 
     nodes = [node_texts(part, edge) for edge in edges]
     places = {text: place for place, text in enumerate(dict.fromkeys(text for texts in nodes for text in texts))}
     maxima = token_maxima(encoder, list(places), tokens.vectors)
-    best = [maxima[[places[text] for text in texts]].max(axis=0) for texts in nodes]
-    scores: FloatArray = np.array(best, np.float32).reshape(len(edges), -1) @ part.tokens.token_weights(tokens.ids)
+    best_EQ = np.zeros((len(edges), len(tokens.vectors)), np.float32)
+    for place, texts in enumerate(nodes):
+        best_EQ[place] = maxima[[places[text] for text in texts]].max(axis=0)
+    scores: FloatArray = best_EQ @ part.tokens.token_weights(tokens.ids)
     return scores
 
 

@@ -119,9 +119,8 @@ def _notes(ablation: Ablation) -> list[str]:
     """Why a row is missing or what to know about it, one line each."""
     notes = [f"{row.variant.name}: {row.variant.note}" for row in ablation.rows if row.variant.note]
     for row in ablation.rows:
-        gains = [
-            f"{name} {_points(row.versus[name])}" for name in _most_telling(_columns(ablation)) if name in row.versus
-        ]
+        told = [name for name in _most_telling(_columns(ablation))[:3] if name in row.versus]
+        gains = [f"{name} {_points(row.versus[name])}" for name in told]
         notes += [f"{row.variant.name} against {row.variant.versus}: {', '.join(gains)}"] if gains else []
         notes += [f"{row.variant.name}: {problem} ({count} questions)" for problem, count in row.problems.items()]
     return list(dict.fromkeys(notes))
