@@ -15,7 +15,7 @@ from helios.cli import build_app
 from helios.config import load_config
 from helios.corpus.sample import QUESTIONS, sample_path
 from helios.engine import Engine
-from helios.errors import HeliosError
+from helios.errors import EvaluationError, HeliosError
 from helios.evaluation.ablation import plot
 from helios.evaluation.ablation.plot import require_matplotlib
 from helios.evaluation.ablation.report import render, to_markdown
@@ -137,6 +137,19 @@ def test_tables_and_documents(staged: Engine, questions):
     assert "| graph prompt | – |" in markdown
 
 
+def test_what_a_stage_could_not_do_is_told(sample_index: Path, questions):
+    """No language model answers at that address: the local refiner does, and the rows say so."""
+    overrides = ["llm.base_url=http://127.0.0.1:1/v1", "llm.model=none", "refinement.gate=1"]
+    with Engine.open(sample_index, overrides=overrides, threads=1) as engine:
+        ablation = run_ablation(engine, ablation_variants(engine.config, [Group.PROMPTS]), questions[:1])
+    full, star, graph = ablation.rows
+    assert full.problems == {}
+    assert star.problems
+    assert graph.problems
+    assert star.versus["AR@2"].mean == 0.0
+    assert "(1 questions)" in to_markdown(ablation, context={})
+
+
 def measured(question: Question, value: float = 1.0) -> Measured:
     return Measured(question.question_id, question_digest(question), {"AR@2": value}, 3.0, 2, ("slow",))
 
@@ -165,15 +178,18 @@ def test_results_of_something_else_are_not_used(tmp_path: Path, questions):
     file.close()
     changed = Question(questions[0].question_id, questions[0].text, ("another answer",))
     assert ResultFile(path, {"index": "a"}).row(changed) is None
-    assert ResultFile(path, {"index": "b"}).row(questions[0]) is None
-    assert len(path.read_text().splitlines()) == 1
+    with pytest.raises(EvaluationError, match="full.jsonl: holds figures of another index; give another --out"):
+        ResultFile(path, {"index": "b"})
+    assert len(path.read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize("garbage", [b"", b"{}\n", b"[1]\n{", b'{"key": 1}\n{"question_id": 3}\n', b"\x00\n"])
-def test_garbage_is_begun_again(tmp_path: Path, questions, garbage: bytes):
+@pytest.mark.parametrize("garbage", [b"{}\n", b"[1]\n{", b'{"question_id": 3}\n', b"\x00\n", b"\xff\n"])
+def test_a_foreign_file_is_refused(tmp_path: Path, garbage: bytes):
     path = tmp_path / "full.jsonl"
     path.write_bytes(garbage)
-    assert ResultFile(path, {"index": "a"}).row(questions[0]) is None
+    with pytest.raises(EvaluationError, match="give another --out folder"):
+        ResultFile(path, {"index": "a"})
+    assert path.read_bytes() == garbage
 
 
 def ablate(index: Path, out: Path, *more: str) -> list[str]:

@@ -108,8 +108,10 @@ def record(index: Path, section: str, settings: dict) -> None:
     write_manifest(index, manifest.model_copy(update={"config": config}))
 
 
-def test_an_encoder_that_is_not_the_index_own(sample_index):
-    result = helios("search", "q", "-i", sample_index, "--set", "encoder.adapter=none")
+def test_an_encoder_that_is_not_the_index_own(sample_index, tmp_path):
+    adapter = tmp_path / "other.safetensors"
+    adapter.write_bytes(b"another adapter")
+    result = helios("search", "q", "-i", sample_index, "--set", f"encoder.adapter={adapter}")
     assert result.exit_code == 1
     assert "the configured encoder is another" in result.output
     assert "set encoder.model and encoder.adapter to those that it was built with, or rebuild" in result.output

@@ -1,8 +1,8 @@
 """What an ablation has measured so far: one JSON line a question, in one file a method.
 
 A line is on the disk before the next question is asked, so a killed run goes on where it stopped. A file begins with
-the key of all that its figures depend on; where the key differs the file is begun again, and a line of a question
-that has changed since is left out.
+the key of all that its figures depend on: a file with another key is refused, and a line of a question that has
+changed since is left out.
 """
 
 import hashlib
@@ -79,8 +79,17 @@ class ResultFile:
         except (OSError, UnicodeDecodeError) as error:
             raise EvaluationError(f"{path}: cannot be read ({error}); give another --out folder") from None
         documents = [document for line in lines if line.endswith("\n") and (document := _parsed(line)) is not None]
-        if not documents or documents[0].get("key") != self._header["key"]:
+        if not lines:
             return
+        header = documents[0] if documents else {}
+        if "key" not in header:
+            raise EvaluationError(f"{path}: not a file of an ablation; give another --out folder")
+        if header["key"] != self._header["key"]:
+            other = [name for name, value in self._header.items() if name != "key" and header.get(name) != value]
+            raise EvaluationError(
+                f"{path}: holds figures of another {' and '.join(other) or 'run'}; give another --out folder, or "
+                "delete the file to measure again"
+            )
         for document in documents[1:]:
             try:
                 yield Measured(**document | {"problems": tuple(document["problems"])})
