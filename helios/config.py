@@ -4,7 +4,8 @@
     config.search.k
 
 To add a setting, add a field with its default and one line on what it means. A setting that changes what
-is written into an index belongs to a section named in `Stage.settings` of the stage that reads it.
+is written into an index belongs to a section named in `Stage.settings` of the stage that reads it, and in
+`helios.index.settings`: queries take it from the index.
 """
 
 import difflib
@@ -68,6 +69,10 @@ class SearchSettings(Section):
     """Edge retrieval."""
 
     k: int = Field(default=50, ge=1)
+    edges: Literal["factored", "joint"] = "factored"
+    """`joint` reads row and passage of the best edges as one text, without the learned ranking: for comparison."""
+    joint_depth: int = Field(default=100, ge=1)
+    """Edges that `joint` reads."""
     candidates: int = Field(default=2000, ge=1)
     """Edges whose bounds are checked by exact scoring."""
     segment_weight: float = Field(default=0.4, ge=0.0)
@@ -253,20 +258,6 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Conf
         key, value = parse_override(override)
         _store(values, key, value)
         sources[key] = f"override {override!r}"
-    try:
-        return Config.model_validate(values)
-    except ValidationError as error:
-        raise ConfigError(_explain(error, sources)) from None
-
-
-def override(config: Config, overrides: Sequence[str]) -> Config:
-    """A config with some settings changed; raises ConfigError naming the key."""
-    values = config.resolved()
-    sources = {}
-    for text in overrides:
-        key, value = parse_override(text)
-        _store(values, key, value)
-        sources[key] = f"override {text!r}"
     try:
         return Config.model_validate(values)
     except ValidationError as error:

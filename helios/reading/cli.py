@@ -26,7 +26,10 @@ def ask_command(
     k: Annotated[int, typer.Option("-k", min=1, help="How many edges to search for.")] = 50,
     llm: Annotated[bool, typer.Option("--llm", help="Read with the language model of llm.base_url.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
+    ] = None,
 ) -> None:
     """Answer a question and cite the cells and sentences that say so, or say why not."""
     if not question.strip():
@@ -35,7 +38,7 @@ def ask_command(
     from helios.reading.asking import answer_question, open_reader
 
     settings = [*(overrides or []), *(["reading.reader=llm"] if llm else [])]
-    with Engine.open(index, overrides=settings) as engine, open_reader(engine, engine.config) as reader:
+    with Engine.open(index, config=config, overrides=settings) as engine, open_reader(engine, engine.config) as reader:
         answer, _ = answer_question(engine, reader, question, k=k)
         shown = answer_json(answer, engine.corpus)
     if as_json:

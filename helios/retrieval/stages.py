@@ -13,7 +13,7 @@ from helios.graph import Subgraph
 from helios.models.encoder import TokenEncoder
 from helios.models.reranking import Reranker
 from helios.once import once
-from helios.retrieval.edges import FactoredEdges
+from helios.retrieval.edges import EdgeIndex
 from helios.retrieval.expansion import EdgeScorer, NodeExpander, NodeScorer
 from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement.base import Refinement, RefinementReport, Refiner
@@ -24,13 +24,19 @@ READ = 200
 
 
 class Stages:
-    """Reranking, expansion and refinement over one part; threads may share it."""
+    """Reranking, expansion and refinement over one part; threads may share it.
 
-    def __init__(self, part: SearchPart, encoder: TokenEncoder, edges: FactoredEdges, config: Config) -> None:
+    `like` lends its models where its settings are the same, so that variants of a pipeline cost little memory.
+    """
+
+    def __init__(
+        self, part: SearchPart, encoder: TokenEncoder, edges: EdgeIndex, config: Config, *, like: "Stages | None" = None
+    ) -> None:
         self.part = part
         self.encoder = encoder
         self.edges = edges
         self.config = config
+        self._like = like
         self._open = ExitStack()
 
     @property
@@ -73,12 +79,21 @@ class Stages:
     @once
     def edge_reranker(self) -> Reranker | None:
         """g_e, None where reranking is off."""
+        if self._like is not None and self._like.config.rerank == self.config.rerank:
+            return self._like.edge_reranker
         return load_reranker("edge", self.config.rerank, base=self.config.encoder.model)
+
+    @once
+    def node_reranker(self) -> Reranker | None:
+        """g_n, None where reranking is off."""
+        if self._like is not None and self._like.config.rerank == self.config.rerank:
+            return self._like.node_reranker
+        return load_reranker("node", self.config.rerank, base=self.config.encoder.model)
 
     @once
     def expander(self) -> NodeExpander:
         """The expander, with g_n as its scorer of seeds where there is a reranker."""
-        reranker = load_reranker("node", self.config.rerank, base=self.config.encoder.model)
+        reranker = self.node_reranker
         scorer: NodeScorer | None = None if reranker is None else RerankedNodes(self.part, reranker)
         return NodeExpander(self.part, self.encoder, self.config.expansion, node_scorer=scorer)
 
@@ -88,6 +103,12 @@ class Stages:
         settings = self.config.refinement
         if settings.mode == "off":
             return None
+        if (
+            self._like is not None
+            and self._like.config.refinement == settings
+            and self._like.config.llm == self.config.llm
+        ):
+            return self._like.refiner
         from helios.retrieval.refinement.local import LocalRefiner
 
         local = LocalRefiner(self.encoder, settings)
