@@ -23,7 +23,8 @@ def prepare(bert: Bert, update: Update, *, rank: int, scale: float, start: Path 
     if update == "full":
         if start is not None:
             apply_adapter(bert, start)
-        return [parameter.requires_grad_() for parameter in bert.parameters()]
+        bert.requires_grad_()
+        return list(bert.parameters())
     trained = add_adapter(bert, rank=rank, scale=scale)
     if start is not None:
         begin_from(bert, start, scale=scale)
@@ -97,4 +98,5 @@ def _matrix(name: str, change: Tensor, rank: int, tensors: dict[str, Tensor]) ->
     stem = name.removesuffix(".weight")
     up, down = left[:, :rank] * roots, right[:rank] * roots[:, None]
     tensors[f"{stem}.A"], tensors[f"{stem}.B"] = down, up
-    return up.to(torch.bfloat16).float() @ down.to(torch.bfloat16).float()
+    written: Tensor = up.to(torch.bfloat16).float() @ down.to(torch.bfloat16).float()
+    return written

@@ -37,7 +37,7 @@ TRAIN = TrainSettings(
     epochs=1, learning_rate=1e-3, warmup=0, schedule="constant", bf16="off", log_steps=1, evaluate_first=False
 )  # fmt: skip
 SETTINGS = EncoderSettings(
-    update="lora", rank=4, max_tokens=64, negatives=2, questions=4, measured=3, k1=8, chunk_tokens=256,
+    update="lora", rank=4, max_tokens=48, negatives=2, questions=3, measured=3, k1=6, chunk_tokens=192,
     segment_weight=0.4, data=LessonData(held_out=0.0), train=TRAIN,
 )  # fmt: skip
 
@@ -224,7 +224,7 @@ def test_search_reads_what_was_trained(
 
 def assert_same_vectors(recipe: EncoderRecipe, adapter: Path, *, atol: float) -> None:
     """The file, through the encoder of search, gives the vectors of the model in memory, not those of the base."""
-    loaded = MiniLMEncoder.load(adapter=str(adapter), max_tokens=64)
+    loaded = MiniLMEncoder.load(adapter=str(adapter), max_tokens=48)
     text = "Phnom Penh Crown. Founded: 2001 ; Ground: Olympic Stadium"
     question = loaded.encode_question(text)
     with torch.no_grad():

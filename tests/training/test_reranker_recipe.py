@@ -12,7 +12,9 @@ from helios.engine import Engine
 from helios.errors import EvaluationError
 from helios.evaluation.edges import EdgeId
 from helios.evaluation.questions import Question
+from helios.models.bert import load_bert
 from helios.models.reranking.embedded import EmbeddedReranker
+from helios.models.reranking.pair import load_pair_scorer
 from training.errors import TrainingError
 from training.holdout import is_held_out
 from training.reranker import RerankerRecipe, RerankerSettings, train_reranker
@@ -178,6 +180,26 @@ def test_a_lesson_whose_gold_was_not_found_is_left_out_of_residual_lists(engine,
         settings = SETTINGS.model_copy(update={"residual": residual, "data": data})
         recipe = RerankerRecipe(engine.corpus, unfound, settings)
         assert sum(len(batch) for batch in recipe.batches(0, seed=1)) == expected
+
+
+def test_all_weights_can_be_trained(engine, lessons, tmp_path):
+    """A full run is written as a change of low rank; search reads it as it reads any other."""
+    recipe = RerankerRecipe(engine.corpus, lessons, SETTINGS.model_copy(update={"update": "full", "rank": 64}))
+    groups = [parameter for group in recipe.parameter_groups() for parameter in group.parameters]
+    assert sum(p.numel() for p in groups) > sum(p.numel() for p in recipe.scorer.bert.parameters())
+    recipe.step(recipe.batches(0, seed=1)[0]).backward()
+    with torch.no_grad():
+        for parameter in recipe.adapted:
+            if parameter.grad is not None and bool(parameter.grad.any()):
+                parameter -= 0.02 * parameter.norm() / parameter.grad.norm() * parameter.grad
+    errors = recipe.save(tmp_path / "edge-reranker.safetensors", {})
+    assert errors["layers"] < 0.3
+    read = load_pair_scorer(load_bert(recipe.base.folder), tmp_path / "edge-reranker.safetensors")
+    before = load_bert(recipe.base.folder)
+    name = "layers.3.up.weight"
+    trained, written = recipe.scorer.bert.get_parameter(name), read.bert.get_parameter(name)
+    change = float((trained - before.get_parameter(name)).detach().norm())
+    assert float((trained - written).detach().norm()) < 0.5 * change > 0.0
 
 
 def test_an_adapter_of_another_rank_is_refused(engine, lessons, tmp_path):
