@@ -78,6 +78,11 @@ def eval_command(
     answers: Annotated[
         bool, typer.Option("--answers", help="Also answer every question, and measure EM and F1.")
     ] = False,
+    llm: Annotated[
+        str | None,
+        typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     per_question: Annotated[
@@ -89,8 +94,12 @@ def eval_command(
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     if answers and (unit or baselines_only):
         raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
+    from helios.reading.asking import llm_overrides
+
     asked = read_questions(questions)[:limit]
-    engine = _open(index, overrides or [])
+    engine = _open(index, llm_overrides(llm, model, overrides or ()))
     names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
     config = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
     reports = []
@@ -164,8 +173,7 @@ def _with_answers(
     seed: int,
 ) -> EvaluationReport:  # fmt: skip
     """The report with EM and F1 of the configured reader over the evidence that was found."""
-    from helios.reading.asking import open_reader
-    from helios.reading.citations import checked
+    from helios.reading.asking import open_reader, read_evidence
 
     console = Console(stderr=True)
     with (
@@ -174,7 +182,7 @@ def _with_answers(
     ):
         task = bar.add_task(f"reading ({reader.name})", total=len(questions))
         results = measure_answers(
-            lambda question: checked(reader.read(question, found[question]), engine.corpus),
+            lambda question: read_evidence(engine, reader, found[question]),
             questions,
             progress=lambda done: bar.update(task, completed=done),
         )
