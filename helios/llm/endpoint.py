@@ -154,7 +154,9 @@ class OpenAiEndpoint:
         if choice.message.refusal or choice.finish_reason == "content_filter":
             refusal = choice.message.refusal or "stopped by the server's filter"
             return Undelivered(FailureKind.REFUSED, self._clean(refusal))
-        return Reply(choice.message.content or "", truncated=choice.finish_reason == "length", usage=usage)
+        text = choice.message.content or ""
+        text = text.replace(self._key, "***") if self._key else text
+        return Reply(text, truncated=choice.finish_reason == "length", usage=usage)
 
 
 def _usage(counts: dict[str, Any] | None) -> Usage | None:

@@ -7,6 +7,7 @@ own (`pip install vllm`, then this package into it). It is imported only when a 
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 from helios.errors import ConfigError
@@ -40,6 +41,7 @@ class VllmEngine:
         Raises ConfigError without vLLM, or if it cannot load the model.
         """
         try:
+            import_module("vllm")  # before transformers, which takes long: what is missing is told at once
             from transformers import AutoTokenizer
             from vllm import AsyncEngineArgs, AsyncLLMEngine, SamplingParams
             from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams

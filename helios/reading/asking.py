@@ -19,6 +19,11 @@ from helios.types import Evidence
 if TYPE_CHECKING:
     from helios.engine import Engine
 
+TRIES = 2
+"""Times that a model is asked for one reading."""
+FRAME_TOKENS = 2000
+"""Tokens around the evidence: instructions, schema, question, and a reply that has to be mended."""
+
 
 @contextmanager
 def open_reader(engine: "Engine", config: Config) -> Iterator[Reader]:
@@ -42,11 +47,19 @@ def open_reader(engine: "Engine", config: Config) -> Iterator[Reader]:
 def answer_question(engine: "Engine", reader: Reader, question: str, *, k: int = 50) -> tuple[Answer, Evidence]:
     """Search the k best edges, read them, and keep the citations that the store confirms.
 
-    Refiner and reader share what the question may spend on a language model.
+    Refiner and reader share what the question may spend on a language model; the reader's share is kept for it.
     """
     budget = reader.model.budget() if isinstance(reader, LlmReader) else None
-    evidence = engine.search(question, k=k, budget=budget)
+    evidence = engine.search(question, k=k, budget=_before_reading(budget, engine.config))
     return read_evidence(engine, reader, evidence, budget=budget), evidence
+
+
+def _before_reading(budget: Budget | None, config: Config) -> Budget | None:
+    """The budget without what a reading takes at most: a second try, each sent twice."""
+    if budget is None:
+        return None
+    tokens = TRIES * (config.llm.prompt_tokens + config.llm.reply_tokens + FRAME_TOKENS)
+    return budget.keeping(calls=2 * TRIES, tokens=tokens, seconds=config.llm.call_seconds)
 
 
 def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budget: Budget | None = None) -> Answer:

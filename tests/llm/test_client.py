@@ -422,3 +422,14 @@ def test_a_real_server_keeps_to_the_schema(tiny_llm):
     assert all(len(answer.value.rows) <= 3 for answer in answers)
     assert budget.spent.calls == 3
     assert budget.spent.prompt_tokens > 3 * len("Which rows of table 0?")
+
+
+def test_work_that_comes_first_leaves_its_share():
+    budget = Budget(calls=4, tokens=100, seconds=10)
+    first = budget.keeping(calls=1, tokens=30, seconds=4)
+    assert first.seconds_left() < 6.1 < budget.seconds_left()
+    assert "70 are left" in first.reserve(71)
+    assert [first.reserve(1) for _ in range(4)] == ["", "", "", "all calls of this question are spent"]
+    assert budget.reserve(97) == ""
+    tight = Budget(calls=3, tokens=100, seconds=1).keeping(calls=9, tokens=900, seconds=9)
+    assert [tight.reserve(10) for _ in range(3)] == ["", "", "all calls of this question are spent"]
