@@ -99,22 +99,22 @@ def eval_command(
     from helios.reading.asking import llm_overrides
 
     asked = read_questions(questions)[:limit]
-    engine = _open(index, llm_overrides(llm, model, overrides or ()))
-    names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
-    config = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
-    reports = []
-    for name in names:
-        settings = config | ({"unit": unit.value} if name == "helios" and unit else {})
-        if name.startswith("bm25"):
-            settings |= {"k1": k1, "b": b}
-        found: dict[str, Evidence] = {}
-        search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
-        report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
-        if answers and name == "helios":
-            report = _with_answers(report, engine, asked, found, seed=seed)
-        reports.append(report)
-        _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
-    exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
+    with _open(index, llm_overrides(llm, model, overrides or ())) as engine:
+        names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
+        config = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
+        reports = []
+        for name in names:
+            settings = config | ({"unit": unit.value} if name == "helios" and unit else {})
+            if name.startswith("bm25"):
+                settings |= {"k1": k1, "b": b}
+            found: dict[str, Evidence] = {}
+            search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
+            report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
+            if answers and name == "helios":
+                report = _with_answers(report, engine, asked, found, seed=seed)
+            reports.append(report)
+            _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
+        exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
     if as_json:
         documents = [to_json(report, with_questions=per_question) for report in reports]
         shown = {"systems": documents} | ({"exactness": asdict(exactness)} if exactness else {})
