@@ -147,8 +147,9 @@ class ReadingSettings(Section):
     """Folder of a trained extractive reader; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
-    min_confidence: float = Field(default=0.02, ge=0.0, le=1.0)
-    """The extractive reader abstains below this."""
+    min_confidence: float = Field(default=0.09, ge=0.0, le=1.0)
+    """The extractive reader abstains below this: fewer than one in ten such answers are right on train questions that
+    it has not seen (training.abstention)."""
 
 
 class RefinementSettings(Section):
@@ -188,10 +189,16 @@ class PipelineSettings(Section):
 class LlmSettings(Section):
     """An optional language model behind an OpenAI-compatible server, and what a question may spend on it."""
 
+    backend: Literal["server", "vllm"] = "server"
+    """`server` is any OpenAI-compatible one; `vllm` loads the model into this process, for batch work on a GPU."""
     base_url: str | None = None
-    """Such as http://localhost:8000/v1; None is no language model."""
+    """Such as http://localhost:8000/v1; None is no server."""
     model: str = ""
-    """The model's name on that server."""
+    """The model's name on that server; with `vllm` a folder or a hub name."""
+    context_tokens: int | None = Field(default=None, ge=512)
+    """With `vllm`: longest prompt and reply together; None is what the model can take."""
+    gpus: int = Field(default=1, ge=1)
+    """With `vllm`: GPUs that share the model."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; the key itself is never a setting."""
     concurrency: int = Field(default=8, ge=1)
@@ -218,9 +225,18 @@ class LlmSettings(Section):
         parts = urlsplit(base_url or "")
         if base_url is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
             raise ValueError("expected an address that starts with http:// or https://")
+        try:
+            _ = parts.port
+        except ValueError as error:
+            raise ValueError(f"not an address: {error}") from None
         if "@" in parts.netloc:
             raise ValueError("an address must not hold a user or a password: settings are saved; use llm.api_key_env")
         return base_url
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a language model at all."""
+        return bool(self.model and (self.base_url or self.backend == "vllm"))
 
 
 class Config(Section):

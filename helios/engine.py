@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ from helios.retrieval.joint import JointEdges
 from helios.retrieval.part import SearchPart
 from helios.retrieval.stages import Stages
 from helios.types import Evidence, EvidenceEdge, ScoredEdge
+
+if TYPE_CHECKING:
+    from helios.llm.budget import Budget
 
 
 class Engine:
@@ -71,10 +75,13 @@ class Engine:
             snapshot.close()
             raise
 
-    def search(self, question: str, *, k: int | None = None, explain: bool = False) -> Evidence:
+    def search(
+        self, question: str, *, k: int | None = None, explain: bool = False, budget: "Budget | None" = None
+    ) -> Evidence:
         """Rank edges for a question (HELIOS, Algorithm 1); `explain` adds the words behind every score.
 
-        `k` edges at most, `search.k` by default; ValueError if it is less than 1.
+        `k` edges at most, `search.k` by default; ValueError if it is less than 1. `budget` is what the question may
+        spend on a language model, a fresh one by default.
         """
         k = self.config.search.k if k is None else k
         if k < 1:
@@ -86,11 +93,12 @@ class Engine:
         laps.done("rerank")
         found = self.stages.expand(question, found)
         laps.done("expand")
-        refined = self.stages.refine(question, found)
+        refined = self.stages.refine(question, found, budget=budget)
         laps.done("refine")
         edges = self._evidence(question, refined.subgraph.top(k).edges, explain=explain)
         laps.done("evidence")
-        return Evidence(question, edges, laps.milliseconds, refined.report.notes())
+        report = refined.report
+        return Evidence(question, edges, laps.milliseconds, report.notes(), degraded=report.degraded)
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""

@@ -88,6 +88,11 @@ def eval_command(
     answers: Annotated[
         bool, typer.Option("--answers", help="Also answer every question, and measure EM and F1.")
     ] = False,
+    llm: Annotated[
+        str | None,
+        typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     per_question: Annotated[
@@ -99,32 +104,36 @@ def eval_command(
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     if answers and (unit or baselines_only):
         raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
     if out is not None and ablate is None:
         raise typer.BadParameter("--out is where --ablate writes: give --ablate too, or --run for a ranked list")
     others = {"--baseline": baseline, "--unit": unit, "--answers": answers, "--exact": exact, "--run": run}
     groups = _groups(ablate, others | {"--qrels": qrels, "--per-question": per_question})
-    asked = read_questions(questions)[:limit]
-    engine = _open(index, config, overrides or [])
-    if groups:
-        from helios.evaluation.ablation.command import ablate as run_ablation
+    from helios.reading.asking import llm_overrides
 
-        run_ablation(engine, asked, groups, source=questions, depth=k, seed=seed, out=out, as_json=as_json)
-        return
-    names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
-    measured = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
-    reports = []
-    for name in names:
-        settings = measured | ({"unit": unit.value} if name == "helios" and unit else {})
-        if name.startswith("bm25"):
-            settings |= {"k1": k1, "b": b}
-        found: dict[str, Evidence] = {}
-        search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
-        report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
-        if answers and name == "helios":
-            report = _with_answers(report, engine, asked, found, seed=seed)
-        reports.append(report)
-        _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
-    exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
+    asked = read_questions(questions)[:limit]
+    with _open(index, config, llm_overrides(llm, model, overrides or ())) as engine:
+        if groups:
+            from helios.evaluation.ablation.command import ablate as run_ablation
+
+            run_ablation(engine, asked, groups, source=questions, depth=k, seed=seed, out=out, as_json=as_json)
+            return
+        names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
+        measured = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
+        reports = []
+        for name in names:
+            settings = measured | ({"unit": unit.value} if name == "helios" and unit else {})
+            if name.startswith("bm25"):
+                settings |= {"k1": k1, "b": b}
+            found: dict[str, Evidence] = {}
+            search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
+            report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
+            if answers and name == "helios":
+                report = _with_answers(report, engine, asked, found, seed=seed)
+            reports.append(report)
+            _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
+        exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
     if as_json:
         documents = [to_json(report, with_questions=per_question) for report in reports]
         shown = {"systems": documents} | ({"exactness": asdict(exactness)} if exactness else {})
@@ -198,8 +207,7 @@ def _with_answers(
     seed: int,
 ) -> EvaluationReport:  # fmt: skip
     """The report with EM and F1 of the configured reader over the evidence that was found."""
-    from helios.reading.asking import open_reader
-    from helios.reading.citations import checked
+    from helios.reading.asking import open_reader, read_evidence
 
     console = Console(stderr=True)
     with (
@@ -208,7 +216,7 @@ def _with_answers(
     ):
         task = bar.add_task(f"reading ({reader.name})", total=len(questions))
         results = measure_answers(
-            lambda question: checked(reader.read(question, found[question]), engine.corpus),
+            lambda question: read_evidence(engine, reader, found[question]),
             questions,
             progress=lambda done: bar.update(task, completed=done),
         )
