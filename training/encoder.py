@@ -66,6 +66,8 @@ class EncoderSettings(Section):
     """Adapter to begin from, for a second phase; None begins from the base."""
     update: Update = "full"
     """`full` trains all weights; its file is the truncated SVD of their change. `lora` trains what the file holds."""
+    words: bool = True
+    """Whether a full run trains the word embeddings too."""
     rank: int = Field(default=64, ge=1)
     scale: float = Field(default=2.0, gt=0.0)
     """Of low-rank updates while they are trained."""
@@ -113,7 +115,9 @@ class EncoderRecipe:
         self.base = self.reader.base
         self.lanes = lanes
         bert = load_bert(self.base.folder)
-        self.adapted = prepare(bert, settings.update, rank=settings.rank, scale=settings.scale, start=settings.start)
+        self.adapted = prepare(
+            bert, settings.update, rank=settings.rank, scale=settings.scale, start=settings.start, words=settings.words
+        )  # fmt: skip
         self.use(bert)
         self.trained = {name: p for name, p in bert.named_parameters() if p.requires_grad}
         self.teacher = (

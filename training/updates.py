@@ -18,13 +18,19 @@ from training.errors import TrainingError
 Update = Literal["lora", "full"]
 
 
-def prepare(bert: Bert, update: Update, *, rank: int, scale: float, start: Path | None = None) -> list[nn.Parameter]:
-    """Make an encoder ready for training, in place, from an adapter where `start` names one; what is to be trained."""
+def prepare(
+    bert: Bert, update: Update, *, rank: int, scale: float, start: Path | None = None, words: bool = True
+) -> list[nn.Parameter]:  # fmt: skip
+    """Make an encoder ready for training, in place, from an adapter where `start` names one; what is to be trained.
+
+    Without `words` a full run leaves the word embeddings, half of the weights of a small encoder, as they are.
+    """
     if update == "full":
         if start is not None:
             apply_adapter(bert, start)
         bert.requires_grad_()
-        return list(bert.parameters())
+        bert.embeddings.word_embeddings.requires_grad_(words)
+        return [parameter for parameter in bert.parameters() if parameter.requires_grad]
     trained = add_adapter(bert, rank=rank, scale=scale)
     if start is not None:
         begin_from(bert, start, scale=scale)

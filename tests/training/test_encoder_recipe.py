@@ -19,6 +19,7 @@ from helios.engine import Engine
 from helios.evaluation.edges import EdgeId
 from helios.evaluation.questions import Question
 from helios.models.adapters import apply_adapter
+from helios.models.base import find_base_model
 from helios.models.bert import load_bert
 from helios.models.encoder import MiniLMEncoder
 from helios.models.text import passage_text, segment_text
@@ -31,7 +32,7 @@ from training.reranker import RerankerRecipe, RerankerSettings
 from training.reranker_lessons import Candidate, Lesson, load_lessons, mine, save_lessons
 from training.settings import TrainSettings
 from training.trainer import train
-from training.updates import compress
+from training.updates import compress, export, prepare
 
 TRAIN = TrainSettings(
     epochs=1, learning_rate=1e-3, warmup=0, schedule="constant", bf16="off", log_steps=1, evaluate_first=False
@@ -256,6 +257,18 @@ def test_a_full_run_is_written_as_low_rank_changes(engine: Engine, lessons: list
         assert (lost / whole) ** 0.5 == pytest.approx(errors[part_name], rel=1e-3)
     assert 0.0 < errors["layers"] < 0.5
     assert_same_vectors(recipe, tmp_path / "a.safetensors", atol=0.02)
+
+
+def test_a_full_run_may_leave_the_words_alone(tmp_path: Path) -> None:
+    base = find_base_model().folder
+    bert = load_bert(base)
+    trained = prepare(bert, "full", rank=2, scale=1.0, words=False)
+    assert bert.embeddings.word_embeddings.weight not in set(trained)
+    assert len(trained) == len(list(bert.parameters())) - 1
+    with torch.no_grad():
+        bert.layers[0].query.bias += 1.0
+    exported = export(bert, "full", base=base, rank=2, scale=1.0)
+    assert list(exported.tensors) == ["layers.0.query.bias.delta"]
 
 
 def test_compression_by_hand() -> None:
