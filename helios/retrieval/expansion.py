@@ -6,7 +6,7 @@ Seeds are the subgraph's best rows, all rows of its best tables, and its best pa
 passages nearest to the question and the seed's text together, linked or not; edges of the data graph are left out:
 edge retrieval has scored all of them. One model scores the pairs of all seeds, in place of p(u | q) · p(v | u, q):
 its log-odds see how good the seed is and how well the pair fits, so that pairs of different seeds compare. The best
-`beam` pairs become edges.
+`beam` pairs become edges. Rows of tables that the subgraph does not touch are not looked for.
 
 What is near to a row is found by words and not by encoding [q; Γ(u)]: of 158 gold passages that the graph did not link
 to a row of a good table, 77 were among the first 20 passages by BM25 of [q; Γ(u)], 109 with the words of titles

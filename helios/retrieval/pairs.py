@@ -226,7 +226,7 @@ class PairFinder:
         beside = known_V > 0
         beside[asked.numbers] = False
         known_V[asked.numbers] |= QUESTION
-        return known_V, asked.base_P + np.float32(KNOWN_WEIGHT) * titles.cover(np.flatnonzero(beside))
+        return known_V, asked.base_P + np.float32(KNOWN_WEIGHT) * titles.cover(np.flatnonzero(beside).astype(np.int32))
 
     def _words(self, rows: Sequence[Sequence[str]], asked: _Asked) -> "_Words":
         """Distinct words of every cell of every row, and where the passages that hold them are."""
