@@ -26,19 +26,27 @@ class Recovery:
         return self.recovered / self.missing if self.missing else 1.0
 
 
-def missing_edges(question: Question, corpus: CorpusStore, graph: DataGraph) -> tuple[Edge, ...]:
-    """The question's gold edges whose two nodes are in the corpus and not linked, in order."""
+def linkable_edges(question: Question, corpus: CorpusStore) -> tuple[Edge, ...]:
+    """The question's gold edges whose two nodes are in the corpus, in order."""
     edges = []
     for gold in question.gold_edges:
         if gold.segment_id is None or gold.passage_id is None:
             continue
         passage = corpus.passages.find(gold.passage_id)
-        if passage is None or corpus.tables.find(gold.segment_id.table_id) is None:
-            continue
-        segment = corpus.segment_number(gold.segment_id)
-        if graph.edge_number(segment, passage) is None:
-            edges.append(Edge(segment, passage))
+        if passage is not None and corpus.tables.find(gold.segment_id.table_id) is not None:
+            edges.append(Edge(corpus.segment_number(gold.segment_id), passage))
     return tuple(edges)
+
+
+def missing_edges(question: Question, corpus: CorpusStore, graph: DataGraph) -> tuple[Edge, ...]:
+    """Those of the linkable edges that are not linked."""
+    return tuple(edge for edge in linkable_edges(question, corpus) if not _is_linked(edge, graph))
+
+
+def _is_linked(edge: Edge, graph: DataGraph) -> bool:
+    if edge.segment is None or edge.passage is None:
+        return False
+    return graph.edge_number(edge.segment, edge.passage) is not None
 
 
 def recovery(

@@ -257,6 +257,19 @@ class Postings:
         bounds = np.searchsorted(self.nodes[start:stop], [first, last])
         return slice(start + int(bounds[0]), start + int(bounds[1]))
 
+    def spans(self, terms: Sequence[str], first: int, last: int) -> tuple[Any, Any, NDArray[np.float32]]:
+        """Of each term where the postings of its nodes in [first, last) begin and end, and how rare it is."""
+        hashes = np.array([term_hash(term) for term in terms], np.uint64)
+        starts, stops = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
+        if len(self.terms) and len(hashes):
+            numbers = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
+            known = np.flatnonzero(self.terms[numbers] == hashes)
+            begins, ends = self.offsets[numbers], self.offsets[numbers + 1]
+            for i in known.tolist():
+                bounds = np.searchsorted(self.nodes[begins[i] : ends[i]], [first, last])
+                starts[i], stops[i] = begins[i] + bounds[0], begins[i] + bounds[1]
+        return starts, stops, self.idf(hashes)
+
     def node_scores(
         self, terms: Iterable[str], first: int, last: int, *, k1: float, b: float, common: int
     ) -> NDArray[np.float32]:

@@ -194,6 +194,14 @@ class FactoredSearch:
         self._split(len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds)
         return NodeBounds(bounds, step)
 
+    def bounds_of(self, query: Query, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], np.float32]:
+        """MaxSim of every query token against some nodes from centroids alone, in steps of a score: (nodes, Q)."""
+        table, step = _byte_table(np.maximum(self._centroid_scores(query) * query.weights_Q, 0.0))
+        bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
+        store = self.tokens
+        self._split(len(nodes), node_bounds, nodes, store.offsets, store.codes, table, bounds)
+        return bounds[nodes], step
+
     def bound_sums(self, bounds: NodeBounds) -> FloatArray:
         """MaxSim of every node alone from its bounds: (N)."""
         sums = np.empty(self.tokens.node_count, np.float32)

@@ -7,12 +7,15 @@ import pytest
 
 from helios.config import ExpansionSettings
 from helios.corpus.sample import sample_path
-from helios.evaluation.expansion import missing_edges, recovery
+from helios.errors import ModelError
+from helios.evaluation.expansion import linkable_edges, missing_edges, recovery
 from helios.evaluation.questions import read_questions
 from helios.graph import DataGraph, Subgraph
 from helios.index.snapshot import PartView
+from helios.models.pairs import PairModel
 from helios.retrieval.edges import FactoredEdges
 from helios.retrieval.expansion import NodeExpander
+from helios.retrieval.pairs import PAIR_FEATURES
 from helios.retrieval.part import SearchPart
 from helios.types import Edge, Origin, ScoredEdge
 
@@ -85,15 +88,28 @@ def test_the_share_of_recovered_links_is_counted(expander, retrieve, asked, engi
     assert recovery(retrieve, [], corpus, graph).share == 1.0
 
 
-@pytest.mark.parametrize("side", ["segment", "passage"])
-def test_the_seed_may_be_on_either_side(expander, asked, side):
+def test_a_row_alone_is_expanded(expander, asked):
     question, gold = asked
-    alone = Edge(gold.segment, None) if side == "segment" else Edge(None, gold.passage)
-    pairs = expander.pairs(expander.query(question.text), Subgraph.from_edges([ScoredEdge(alone, 1.0)]))
+    pairs = expander.pairs(
+        expander.query(question.text), Subgraph.from_edges([ScoredEdge(Edge(gold.segment, None), 1.0)])
+    )
     assert gold in [pair.edge for pair in pairs]
-    assert {pair.seed for pair in pairs} == {
-        gold.segment if side == "segment" else gold.passage + expander.part.graph.segment_count
-    }
+
+
+def test_a_passage_of_the_subgraph_is_a_candidate_of_its_rows(expander, asked):
+    question, gold = asked
+    subgraph = Subgraph.from_edges(
+        [ScoredEdge(Edge(gold.segment, None), 1.0), ScoredEdge(Edge(None, gold.passage), 1.0)]
+    )
+    query = expander.query(question.text)
+    found = expander.finder.find(query, expander.seeds(query, subgraph), subgraph)
+    assert (gold.segment, gold.passage) in set(zip(found.rows.tolist(), found.passages.tolist(), strict=True))
+
+
+def test_a_passage_alone_has_no_rows_to_begin_from(expander, asked):
+    question, gold = asked
+    alone = Subgraph.from_edges([ScoredEdge(Edge(None, gold.passage), 1.0)])
+    assert expander.pairs(expander.query(question.text), alone) == []
 
 
 def test_pairs_are_new_and_in_order(expander, retrieve, asked):
@@ -105,19 +121,45 @@ def test_pairs_are_new_and_in_order(expander, retrieve, asked):
     for pair in pairs:
         assert pair.edge not in known
         assert expander.part.graph.edge_number(pair.edge.segment, pair.edge.passage) is None
-    probabilities = [pair.log_p for pair in pairs]
-    assert probabilities == sorted(probabilities, reverse=True)
-    assert np.exp(probabilities).sum() <= 1.0 + 1e-4
+    log_odds = [pair.log_odds for pair in pairs]
+    assert log_odds == sorted(log_odds, reverse=True)
 
 
-def test_seeds_are_bounded_and_probable(expander, retrieve, asked):
+def test_features_are_numbers_and_candidates_come_once(expander, retrieve):
+    for question in list(read_questions(sample_path() / "questions.jsonl"))[:5]:
+        subgraph, query = retrieve(question.text), expander.query(question.text)
+        found = expander.finder.find(query, expander.seeds(query, subgraph), subgraph)
+        assert found.features.shape == (len(found.rows), len(PAIR_FEATURES))
+        assert np.isfinite(found.features).all()
+        assert len(set(zip(found.rows.tolist(), found.passages.tolist(), strict=True))) == len(found.rows)
+        shares = found.features[:, [PAIR_FEATURES.index(name) for name in ("title_in_row", "title_in_cell")]]
+        assert shares.min() >= 0 and shares.max() <= 1 + 1e-5
+        assert np.all(shares[:, 1] <= shares[:, 0] + 1e-5)
+
+
+def test_seeds_are_the_best_first(expander, retrieve, asked):
     question, _ = asked
-    settings = ExpansionSettings(seeds=2)
-    few = NodeExpander(expander.part, expander.encoder, settings)
-    seeds = few.seeds(few.query(question.text), retrieve(question.text))
-    assert len(seeds.nodes) == 4
-    assert np.exp(seeds.log_p).sum() <= 1.0 + 1e-4
-    assert np.all(np.diff(seeds.log_p) <= 0)
+    subgraph = retrieve(question.text)
+    seeds = expander.seeds(expander.query(question.text), subgraph)
+    best = subgraph.edges[0]
+    assert next(iter(seeds.rows.values()), best.score) <= best.score
+    for scores in (seeds.rows, seeds.tables, seeds.passages):
+        assert list(scores.values()) == sorted(scores.values(), reverse=True)
+    assert set(seeds.rows) == set(subgraph.nodes().segments)
+
+
+def test_a_model_of_other_features_is_refused(expander):
+    with pytest.raises(ModelError, match="other features"):
+        PairModel.load(None, features=("one",))
+    with pytest.raises(ModelError, match="no readable pair model"):
+        PairModel.load("/nowhere", features=PAIR_FEATURES)
+
+
+def test_linkable_edges_are_linked_or_missing(engine):
+    for question in read_questions(sample_path() / "questions.jsonl"):
+        missing = set(missing_edges(question, engine.corpus, engine.graph))
+        for edge in linkable_edges(question, engine.corpus):
+            assert (edge in missing) is (engine.graph.edge_number(edge.segment, edge.passage) is None)
 
 
 def test_no_beam_and_no_nodes_change_nothing(expander, retrieve, asked, scorer):

@@ -16,21 +16,36 @@ def titles(tmp_path_factory) -> TitleTerms:
     return TitleTerms(TITLES, Postings(directory))
 
 
+def cover(titles: TitleTerms, words: list[str]):
+    numbers = np.unique(titles.numbers(words))
+    return titles.cover(numbers[numbers >= 0])
+
+
 def test_all_words_hold_all_of_the_title(titles):
-    np.testing.assert_allclose(titles.cover(["rhine", "fall"]), [1, 1, 0, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(cover(titles, ["rhine", "fall"]), [1, 1, 0, 0, 0], rtol=1e-6)
 
 
 def test_rare_words_are_more_of_the_title(titles):
-    common, rare = titles.cover(["list"])[2], titles.cover(["lake"])[2]
+    common, rare = cover(titles, ["list"])[2], cover(titles, ["lake"])[2]
     assert 0 < common < rare < 1
-    assert titles.cover(["list", "of", "lake"])[2] == pytest.approx(1)
+    assert cover(titles, ["list", "of", "lake"])[2] == pytest.approx(1)
 
 
 def test_words_count_once_and_without_accents(titles):
-    np.testing.assert_allclose(titles.cover(["łodz", "rhine", "rhine"]), [1, titles.cover(["rhine"])[1], 0, 0, 1])
-    assert not titles.cover([]).any()
+    np.testing.assert_allclose(cover(titles, ["łodz", "rhine", "rhine"]), [1, cover(titles, ["rhine"])[1], 0, 0, 1])
+    assert not cover(titles, []).any()
 
 
 def test_no_titles(tmp_path):
     write_postings([], tmp_path, segment_count=0)
-    assert len(TitleTerms([], Postings(tmp_path)).cover(["rhine"])) == 0
+    assert len(cover(TitleTerms([], Postings(tmp_path)), ["rhine"])) == 0
+
+
+def test_terms_of_a_title_and_titles_of_a_term_agree(titles):
+    pairs = {(passage, int(term)) for passage in range(len(TITLES)) for term in
+             titles.terms[titles.starts[passage] : titles.starts[passage + 1]]}  # fmt: skip
+    held = {(int(passage), term) for term in range(titles.term_count) for passage in
+            titles.holders[titles.offsets[term] : titles.offsets[term + 1]]}  # fmt: skip
+    assert pairs == held
+    assert titles.numbers(["rhine", "never"]).tolist() == [titles.numbers(["rhine"])[0], -1]
+    assert not titles.numeric.any()
