@@ -84,7 +84,8 @@ class Engine:
         laps.done("refine")
         edges = self._evidence(question, refined.subgraph.top(k).edges, explain=explain)
         laps.done("evidence")
-        return Evidence(question, edges, laps.milliseconds, refined.report.notes())
+        report = refined.report
+        return Evidence(question, edges, laps.milliseconds, report.notes(), report.computed(self.corpus))
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""

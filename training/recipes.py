@@ -33,6 +33,8 @@ ROLES = {
     "ranker": ("training.ranker", "Learned ranking of edges, from features of what the engine finds."),
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
     "reader": ("training.reader", "Extractive reader."),
+    "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
+    "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }
 """Every role with the module that trains it and what it is."""
