@@ -168,6 +168,12 @@ class RefinementSettings(Section):
     stars: int = Field(default=32, ge=1)
     """With `llm`: stars whose passages are verified, the best ones."""
 
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _off(cls, mode: object) -> object:
+        """YAML reads `off` as False."""
+        return "off" if mode is False else mode
+
 
 class PipelineSettings(Section):
     """How work is cut into pieces; changes speed and memory, never the index."""

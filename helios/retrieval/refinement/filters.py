@@ -66,8 +66,8 @@ def row_filters(question: str, table: RestoredTable, cues: Sequence[Cue]) -> lis
 
 def _cell_filters(question: str, table: RestoredTable, cue_words: frozenset[str]) -> list[RowFilter]:
     """Rows whose cell stands in the question, word by word."""
-    words = stems(question)
-    asked, asked_words = f" {' '.join(words)} ", frozenset(words)
+    question_stems = stems(question)
+    asked, asked_words = f" {' '.join(question_stems)} ", frozenset(question_stems)
     rows_of: dict[tuple[int, str], list[int]] = {}
     for number, row in enumerate(table.table.rows):
         if asked_words.isdisjoint(table.cell_words[number]):
