@@ -147,19 +147,17 @@ class ReadingSettings(Section):
 class RefinementSettings(Section):
     """Star-based refinement (HELIOS 4.3)."""
 
-    mode: Literal["off", "local", "llm"] = "off"
-    """Off: its thresholds were chosen on fused scores and wait to be chosen again on those of the learned ranking.
-    `llm` asks the language model of section `llm`; `local` plans and executes without one."""
+    mode: Literal["off", "local", "llm"] = "local"
+    """`llm` asks the language model of section `llm`; `local` plans and executes without one."""
     tables: int = Field(default=3, ge=1)
     """Whole tables, in the order of their best edge, over which an aggregation is executed."""
     detect: float = Field(default=0.0, ge=0.0, le=1.0)
     """Probability of an aggregation question from which tables are restored at all."""
-    first: float = Field(default=1.0, ge=0.0, le=1.0)
-    """Probability of a plan from which its rows come first; on train questions, second is the better place."""
-    second: float = Field(default=0.1, ge=0.0, le=1.0)
-    """Probability of a plan from which its rows come behind the best edge."""
-    verify: float = Field(default=0.005, ge=0.0, le=1.0)
-    """Edges that are evidence with less than this probability move behind the others; 0 moves none."""
+    believe: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Probability of the best plan from which its result is told, with the cells that it compared."""
+    verify: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Edges that are evidence with less than this probability move behind the others; 0 moves none. The learned
+    ranking knows of an edge all that verification does: without one (search.ranker=none), try 0.005."""
     prompting: Literal["star", "graph"] = "star"
     """With `llm`: one prompt for every star, or one for the whole graph (the comparison of HELIOS 5.3)."""
     gate: float = Field(default=0.9, ge=0.0, le=1.0)
@@ -167,6 +165,12 @@ class RefinementSettings(Section):
     aggregation; 1 asks always."""
     stars: int = Field(default=32, ge=1)
     """With `llm`: stars whose passages are verified, the best ones."""
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _off(cls, mode: object) -> object:
+        """YAML reads `off` as False."""
+        return "off" if mode is False else mode
 
 
 class PipelineSettings(Section):

@@ -98,7 +98,9 @@ class Engine:
         edges = self._evidence(question, refined.subgraph.top(k).edges, explain=explain)
         laps.done("evidence")
         report = refined.report
-        return Evidence(question, edges, laps.milliseconds, report.notes(), degraded=report.degraded)
+        return Evidence(
+            question, edges, laps.milliseconds, report.notes(), report.degraded, report.computed(self.corpus)
+        )
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""

@@ -144,6 +144,20 @@ class EvidenceEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class Computation:
+    """The result of an aggregation over a whole table: the rows that it chose, and the cells that say why."""
+
+    operation: str
+    """In words: `largest number of "Score" in Open Championship`."""
+    chance: float
+    """Probability that this is what the question asks for."""
+    rows: tuple[SegmentId, ...]
+    """The chosen rows, best first."""
+    cells: tuple[tuple[SegmentId, int, str], ...] = ()
+    """Row, column and text of every cell that was compared, those of the chosen rows first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """The answer of a search: ranked edges for one question, best first."""
 
@@ -154,3 +168,5 @@ class Evidence:
     """What a stage did or could not do that a reader of the evidence should know, in words."""
     degraded: bool = False
     """Whether a language model failed in a stage, so that the local stage's result stands in its place."""
+    computed: Computation | None = None
+    """What refinement executed for the question, where it is sure enough of it."""

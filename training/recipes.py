@@ -35,6 +35,8 @@ ROLES = {
     "expander": ("training.expander", "Pair model of node expansion, f_S→P and f_P→S."),
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
     "reader": ("training.reader", "Extractive reader."),
+    "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
+    "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }
 """Every role with the module that trains it and what it is."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from helios.config import Config, load_config
 from helios.llm.budget import Budget
-from helios.reading.base import Answer, Reader
+from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader
 from helios.reading.llm import LlmReader
@@ -64,11 +64,12 @@ def _before_reading(budget: Budget | None, config: Config) -> Budget | None:
 
 def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budget: Budget | None = None) -> Answer:
     """A checked answer from evidence that was found, with the notes and failures of the search before its own."""
+    computed = computed_answer(evidence)
     if isinstance(reader, LlmReader):
-        answer = reader.read(evidence.question, evidence, budget=budget)
+        answer = reader.read(evidence.question, evidence, computed=computed, budget=budget)
     else:
-        answer = reader.read(evidence.question, evidence)
-    answer = checked(answer, engine.corpus)
+        answer = reader.read(evidence.question, evidence, computed=computed)
+    answer = checked(with_cells(answer, computed), engine.corpus)
     notes = (*evidence.notes, *answer.notes)
     return replace(answer, notes=notes, degraded=answer.degraded or evidence.degraded)
 
@@ -87,3 +88,23 @@ def llm_overrides(base_url: str | None, model: str | None, overrides: Sequence[s
 
         model = only_model(limits)
     return [*([f"llm.model={json.dumps(model)}"] if model else []), *settings]
+
+
+def computed_answer(evidence: Evidence) -> ComputedAnswer | None:
+    """What refinement computed, as a reader takes it: the compared cells of the rows that it chose."""
+    computed = evidence.computed
+    chosen = [] if computed is None else [cell for cell in computed.cells if cell[0] in computed.rows and cell[2]]
+    if computed is None or not chosen:
+        return None
+    citations = tuple(Citation(text, row, column, end=len(text)) for row, column, text in chosen)
+    return ComputedAnswer(citations[0].text, computed.operation, citations, value=False)
+
+
+def with_cells(answer: Answer, computed: ComputedAnswer | None) -> Answer:
+    """An answer that rests on a row which an aggregation chose also cites the cells that it was chosen by."""
+    if computed is None or answer.abstained:
+        return answer
+    rows = {citation.segment_id for citation in answer.citations if citation.segment_id is not None}
+    cited = {(citation.segment_id, citation.column) for citation in answer.citations}
+    added = [c for c in computed.citations if c.segment_id in rows and (c.segment_id, c.column) not in cited]
+    return replace(answer, citations=(*answer.citations, *added)) if added else answer

@@ -75,12 +75,17 @@ class SearchPart:
         return Edge(left if left < nodes else None, right - segments if right < nodes else None)
 
     def stars(self, left: NDArray[np.int32], right: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-        """For each pair of a row and a passage, by node numbers, the nodes that would be in the row's star."""
-        graph, deleted = self.graph, self.view.deleted_nodes()
+        """For each pair, by node numbers, the nodes that would be in the row's star; of a lone passage, itself.
+
+        The node count on a side stands for no node.
+        """
+        graph, deleted, none = self.graph, self.view.deleted_nodes(), self.tokens.node_count
         stars = []
         for segment, passage in zip(left.tolist(), right.tolist(), strict=True):
-            passages = np.append(graph.passages_of(segment).astype(np.int64) + graph.segment_count, passage)
-            stars.append(np.append(np.setdiff1d(passages, deleted), segment))
+            linked = graph.passages_of(segment) if segment < graph.segment_count else np.zeros(0, np.int64)
+            others = np.append(np.asarray(linked, np.int64) + graph.segment_count, passage)
+            own = [segment] if segment < none else []
+            stars.append(np.append(np.setdiff1d(others[others < none], deleted), np.array(own, np.int64)))
         return stars
 
     def links(self, edge: Edge) -> tuple[Link, ...]:

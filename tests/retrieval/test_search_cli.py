@@ -22,7 +22,7 @@ def test_json(sample_index):
     result = helios("search", QUESTION, "--index", sample_index, "-k", "3", "--json", "--explain")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    assert set(document) == {"question", "edges", "timings_ms", "notes"}
+    assert set(document) == {"question", "edges", "timings_ms", "notes", "degraded", "computed"}
     assert document["question"] == QUESTION
     assert set(document["timings_ms"]) == {"retrieve", "rerank", "expand", "refine", "evidence"}
     assert [edge["rank"] for edge in document["edges"]] == [1, 2, 3]

@@ -10,6 +10,7 @@ from helios.engine import Engine
 from helios.errors import ConfigError, ModelError
 from helios.evaluation.questions import read_questions
 from helios.index.search import Query
+from helios.retrieval.stages import READ
 from helios.types import Edge, Origin
 
 QUESTION = "Which is the longest river that flows into the Black Sea?"
@@ -19,12 +20,14 @@ def opened(index: Path, *settings: str) -> Engine:
     return Engine.open(index, overrides=settings, threads=1)
 
 
-def test_all_stages_are_off_until_asked_for(engine: Engine):
-    found = engine.retrieve_edges(QUESTION, k=10)
-    evidence = engine.search(QUESTION, k=10)
-    assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]
-    assert evidence.notes == ()
-    assert engine.stages.depth == 0
+def test_only_local_refinement_is_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
+    assert engine.stages.depth == READ
+    assert engine.search("Where does the river end ?", k=10).notes == ()
+    with opened(sample_index, "refinement.mode=off") as plain:
+        found = plain.retrieve_edges(QUESTION, k=10)
+        evidence = plain.search(QUESTION, k=10)
+        assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]
+        assert (evidence.notes, evidence.computed, plain.stages.depth) == ((), None, 0)
 
 
 @pytest.mark.parametrize("ranker", ["search.ranker=none", "search.k=50"])
@@ -48,8 +51,9 @@ def test_a_linked_edge_scored_as_new_gets_what_retrieval_gave(engine: Engine, sa
         known = [s for s in plain.retrieve_edges(QUESTION, k=5).edges if None not in (s.edge.segment, s.edge.passage)]
         again = plain.edge_index.new_edges(plain.part).score(query, [scored.edge for scored in known])
     assert np.allclose(again, [scored.score for scored in known], atol=0.15)  # the star's bound is in 256 steps
-    scores = engine.edge_index.new_edges(engine.part).score(query, [Edge(0, 0), Edge(1, 5)])
-    assert scores.shape == (2,)
+    pairs = [Edge(0, 0), Edge(1, 5), Edge(0, None), Edge(None, 3)]
+    scores = engine.edge_index.new_edges(engine.part).score(query, pairs)
+    assert scores.shape == (4,)
     assert np.isfinite(scores).all()
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from helios.corpus import CorpusStore
 from helios.graph import Subgraph
 from helios.retrieval.part import SearchPart
-from helios.types import Edge, Origin, ScoredEdge
+from helios.types import Computation, Edge, Origin, ScoredEdge
 
 GAP = 1e-3
 """Space left between the scores of the kept edges and of those moved behind them."""
@@ -48,8 +49,10 @@ class RefinementReport:
     """The cells that chose the rows."""
     segments: tuple[int, ...] = ()
     """The rows that the aggregation chose, best first."""
+    chance: float = 0.0
+    """Probability of the plan that chose them."""
     promoted: tuple[Edge, ...] = ()
-    """Edges brought to the front."""
+    """Edges of the chosen rows, best first."""
     demoted: tuple[Edge, ...] = ()
     """Edges that verification moved behind the others."""
     calls: int = 0
@@ -64,11 +67,20 @@ class RefinementReport:
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the evidence should know: who refined, what was executed, what went wrong."""
-        if self.mode is RefinementMode.OFF:
+        idle = self.mode is RefinementMode.LOCAL and not (self.plans or self.demoted)
+        if self.mode is RefinementMode.OFF or idle:
             return self.problems
         executed = self.plans[:1] if self.promoted else ()
         asked = (self.model,) if self.model else ()
         return (f"refined: {self.mode.value}", *asked, *executed, *self.problems)
+
+    def computed(self, corpus: CorpusStore) -> Computation | None:
+        """The executed aggregation by the names of its rows, None where there is none."""
+        if not self.plans or not self.segments:
+            return None
+        rows = tuple(corpus.segment_id(segment) for segment in self.segments)
+        cells = tuple((corpus.segment_id(cell.segment), cell.column, cell.text) for cell in self.cells)
+        return Computation(self.plans[0], self.chance, rows, cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +105,16 @@ class Refiner(Protocol):
         ...
 
 
-def promote(subgraph: Subgraph, edges: Iterable[ScoredEdge], *, boost: float) -> Subgraph:
-    """Raise these edges by `boost` over their score; the ones not in the subgraph enter as aggregated.
+def promote(subgraph: Subgraph, edges: Iterable[tuple[ScoredEdge, float]]) -> Subgraph:
+    """Raise each of these edges by its own bonus; the ones not in the subgraph enter as aggregated.
 
     An edge that is already there keeps its own score as the base, and its origin.
     """
     present = {scored.edge: scored for scored in subgraph.edges}
     raised: dict[Edge, ScoredEdge] = {}
-    for scored in edges:
+    for scored, bonus in edges:
         base = present.get(scored.edge, ScoredEdge(scored.edge, scored.score, Origin.AGGREGATED))
-        raised[scored.edge] = ScoredEdge(base.edge, base.score + boost, base.origin)
+        raised[scored.edge] = ScoredEdge(base.edge, base.score + bonus, base.origin)
     others = (scored for scored in subgraph.edges if scored.edge not in raised)
     return Subgraph.from_edges([*others, *raised.values()])
 

@@ -66,11 +66,14 @@ def row_filters(question: str, table: RestoredTable, cues: Sequence[Cue]) -> lis
 
 def _cell_filters(question: str, table: RestoredTable, cue_words: frozenset[str]) -> list[RowFilter]:
     """Rows whose cell stands in the question, word by word."""
-    asked = f" {' '.join(stems(question))} "
+    question_stems = stems(question)
+    asked, asked_words = f" {' '.join(question_stems)} ", frozenset(question_stems)
     rows_of: dict[tuple[int, str], list[int]] = {}
     for number, row in enumerate(table.table.rows):
+        if asked_words.isdisjoint(table.cell_words[number]):
+            continue
         for column, cell in enumerate(row):
-            for phrase in _phrases(cell):
+            for phrase in _phrases(cell) if not asked_words.isdisjoint(stems(cell)) else ():
                 if f" {phrase} " in asked and phrase not in cue_words:
                     rows_of.setdefault((column, phrase), []).append(number)
     found = []

@@ -1,9 +1,9 @@
 """The refiner without a language model: detect, plan, execute, verify (HELIOS 4.3).
 
 1. a classifier reads the question: does it compare over a column at all?
-2. plans over the whole tables of the best stars are executed in DuckDB; a scorer says which one is meant;
-3. the rows that the best plan chose come first, or second when the scorer is less sure;
-4. edges that a calibrated score takes for noise move behind the others.
+2. plans over the whole tables of the best stars are executed in DuckDB; a scorer says how likely each one is meant;
+3. the rows that plans chose gain what the plans are worth beside the ranking's own log-odds;
+4. where the settings ask for it, edges that a calibrated score takes for noise move behind the others.
 """
 
 import time
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.config import RefinementSettings
 from helios.graph import Subgraph
@@ -18,7 +19,6 @@ from helios.index.search import Query
 from helios.models.encoder import TokenEncoder
 from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement.base import (
-    GAP,
     Contribution,
     Refinement,
     RefinementMode,
@@ -26,6 +26,7 @@ from helios.retrieval.refinement.base import (
     demote,
     promote,
 )
+from helios.retrieval.refinement.bonus import RowBonus
 from helios.retrieval.refinement.columns import Kind
 from helios.retrieval.refinement.detector import Detector
 from helios.retrieval.refinement.execution import Executor
@@ -39,6 +40,8 @@ from helios.types import Edge, ScoredEdge
 VERIFIED = 200
 """Edges from the top that are verified; those after them are behind already."""
 SHOWN_PLANS = 3
+ENTERING_PLANS = 3
+"""Best plans whose rows enter although they were not retrieved."""
 
 
 class LocalRefiner:
@@ -51,12 +54,14 @@ class LocalRefiner:
         *,
         detector: Detector | None = None,
         scorer: PlanScorer | None = None,
+        bonus: RowBonus | None = None,
         verifier: Verifier | None = None,
     ) -> None:
         self.encoder = encoder
         self.settings = settings
         self.detector = detector or Detector.load()
         self.scorer = scorer or PlanScorer.load()
+        self.bonus = bonus or RowBonus.load()
         self.verifier = verifier or Verifier.load()
         self.executor = Executor()
 
@@ -66,17 +71,16 @@ class LocalRefiner:
         started = time.monotonic()
         report = RefinementReport(RefinementMode.LOCAL, aggregation=self.detector.probability(question))
         refined = subgraph
-        if len(subgraph):
-            query = Query.of(question, self.encoder.encode_question(question), part.tokens)
+        if subgraph.edges and self.settings.verify:
             if _left(deadline):
-                refined, report = self.verify(query, refined, part, report)
+                refined, report = self.verify(self._query(question, part), refined, part, report)
             else:
                 report = replace(report, problems=(*report.problems, "no time left for verification"))
-            if report.aggregation >= self.settings.detect:
-                if _left(deadline):
-                    refined, report = self.aggregate(question, query, refined, part, report)
-                else:
-                    report = replace(report, problems=(*report.problems, "no time left for aggregation"))
+        if subgraph.edges and read_cues(question) and report.aggregation >= self.settings.detect:
+            if _left(deadline):
+                refined, report = self.aggregate(question, refined, part, report)
+            else:
+                report = replace(report, problems=(*report.problems, "no time left for aggregation"))
         milliseconds = (time.monotonic() - started) * 1e3
         return Refinement(refined, replace(report, milliseconds=milliseconds))
 
@@ -84,8 +88,6 @@ class LocalRefiner:
         self, query: Query, subgraph: Subgraph, part: SearchPart, report: RefinementReport
     ) -> tuple[Subgraph, RefinementReport]:
         """Move edges that are hardly evidence behind the others; the best edge always stays."""
-        if not self.settings.verify:
-            return subgraph, report
         head = subgraph.top(VERIFIED)
         together, alone = pair_scores(part, query, [scored.edge for scored in head.edges])
         probabilities = self.verifier.probabilities(edge_features(head, part.graph, together, alone))
@@ -99,79 +101,60 @@ class LocalRefiner:
         return moved, replace(report, demoted=tuple(doubted))
 
     def aggregate(
-        self, question: str, query: Query, subgraph: Subgraph, part: SearchPart, report: RefinementReport
+        self, question: str, subgraph: Subgraph, part: SearchPart, report: RefinementReport
     ) -> tuple[Subgraph, RefinementReport]:
-        """Execute the plans for a question and bring rows to the front.
+        """Execute the plans for a question and raise the rows that they chose.
 
-        The row of the best edge needs no help, so the likeliest plan that chooses another row is the one that moves.
+        Rows of the best plans that were not retrieved enter with all their edges, below all others by MaxSim before
+        they are raised.
         """
-        ranked = self.rank_plans(question, subgraph, part)
-        report = replace(report, plans=tuple(f"{plan.words} ({score:.2f})" for plan, score in ranked[:SHOWN_PLANS]))
-        if not ranked or ranked[0][1] < self.settings.second:
+        plans, chances = self.rank_plans(question, subgraph, part)
+        likeliest = zip(plans[:SHOWN_PLANS], chances[:SHOWN_PLANS], strict=True)
+        report = replace(report, plans=tuple(f"{plan.words} ({chance:.2f})" for plan, chance in likeliest))
+        if not plans:
             return subgraph, report
-        best = ranked[0][0]
-        report = replace(report, segments=_segments(best), cells=_contributions(best))
-        top = subgraph.edges[0].edge.segment
-        plan, score = next(((p, s) for p, s in ranked if top not in _segments(p)), (best, 0.0))
-        if score < self.settings.second:
-            return subgraph, report
-        edges = self.row_edges(query, subgraph, part, _segments(plan))
-        boost = _boost(subgraph, edges, first=score >= self.settings.first)
-        if boost > 0:
-            subgraph = promote(subgraph, edges, boost=boost)
-            chosen = dict.fromkeys((*_segments(best), *_segments(plan)))
-            report = replace(report, segments=tuple(chosen), promoted=tuple(scored.edge for scored in edges))
-        return subgraph, report
+        raised = {segment: gain for segment, gain in self.bonus.of(plans, chances).items() if gain > 0}
+        entering = {segment for plan in plans[:ENTERING_PLANS] for segment in plan.segments if segment in raised}
+        edges = [*subgraph.edges, *self.new_edges(question, subgraph, part, sorted(entering))]
+        gains = [(scored, raised[row]) for scored in edges if (row := scored.edge.segment) in raised]
+        refined = promote(subgraph, gains)
+        if chances[0] < self.settings.believe:
+            return refined, report
+        best = plans[0]
+        promoted = tuple(scored.edge for scored in refined.edges if scored.edge.segment in best.segments)
+        return refined, replace(
+            report, chance=float(chances[0]), segments=best.segments, cells=_contributions(best), promoted=promoted
+        )
 
-    def rank_plans(self, question: str, subgraph: Subgraph, part: SearchPart) -> list[tuple[Plan, float]]:
-        """Executed plans with their probability, the likeliest first."""
+    def rank_plans(self, question: str, subgraph: Subgraph, part: SearchPart) -> tuple[list[Plan], NDArray[np.float64]]:
+        """Executed plans with their probabilities, the likeliest first."""
         tables = list(restore(part.corpus, part.graph, subgraph, count=self.settings.tables))
         head = [scored.score for scored in subgraph.edges[:HEAD]]
-        cues = read_cues(question)
-        plans = lay_plans(question, cues, tables, self.executor, head=head)
-        scores = self.scorer.scores([plan.features for plan in plans])
-        order = np.argsort(-scores, kind="stable")
-        return [(plans[number], float(scores[number])) for number in order]
+        plans = lay_plans(question, read_cues(question), tables, self.executor, head=head)
+        chances = self.scorer.scores([plan.features for plan in plans])
+        order = np.argsort(-chances, kind="stable")
+        return [plans[number] for number in order], chances[order]
 
-    def row_edges(
-        self, query: Query, subgraph: Subgraph, part: SearchPart, segments: Sequence[int]
+    def new_edges(
+        self, question: str, subgraph: Subgraph, part: SearchPart, segments: Sequence[int]
     ) -> list[ScoredEdge]:
-        """All edges of the rows, best first; those that were not retrieved are set below all others by MaxSim."""
-        present = {scored.edge: scored for scored in subgraph.edges}
+        """The edges of these rows that were not retrieved, below all others by MaxSim."""
+        present = {scored.edge for scored in subgraph.edges}
         deleted = frozenset(part.view.deleted_nodes().tolist())
         shift = part.graph.segment_count
-        edges: list[Edge] = [scored.edge for scored in subgraph.edges if scored.edge.segment in segments]
+        edges: list[Edge] = []
         for segment in segments:
-            if segment in deleted:
-                continue
             passages = [int(p) for p in part.graph.passages_of(segment) if int(p) + shift not in deleted]
-            edges += [Edge(segment, passage) for passage in passages] or [Edge(segment, None)]
-        edges = list(dict.fromkeys(edges))
-        together, _ = pair_scores(part, query, edges)
-        floor = subgraph.edges[-1].score - float(together.max(initial=0.0))
-        scored = [
-            present.get(edge, ScoredEdge(edge, floor + float(score)))
-            for edge, score in zip(edges, together, strict=True)
-        ]
-        return sorted(scored, key=lambda item: -item.score)
+            found = [Edge(segment, passage) for passage in passages] or [Edge(segment, None)]
+            edges += [edge for edge in found if edge not in present and segment not in deleted]
+        if not edges:
+            return []
+        together, _ = pair_scores(part, self._query(question, part), edges)
+        floor = subgraph.edges[-1].score - float(together.max())
+        return [ScoredEdge(edge, floor + float(score)) for edge, score in zip(edges, together, strict=True)]
 
-
-def _boost(subgraph: Subgraph, edges: Sequence[ScoredEdge], *, first: bool) -> float:
-    """What lifts the best of these edges to the first or the second rank; 0 where it is there already."""
-    if not edges:
-        return 0.0
-    others = [scored.score for scored in subgraph.edges if scored.edge.segment != edges[0].edge.segment]
-    if not others:
-        return 0.0
-    top = subgraph.edges[0].score
-    if first:
-        return max(0.0, top + GAP - edges[0].score)
-    runner = subgraph.edges[1].score if len(subgraph) > 1 else top - GAP
-    return max(0.0, (top + runner) / 2 - edges[0].score)
-
-
-def _segments(plan: Plan) -> tuple[int, ...]:
-    return tuple(plan.table.first_segment + row for row in plan.rows)
+    def _query(self, question: str, part: SearchPart) -> Query:
+        return Query.of(question, self.encoder.encode_question(question), part.tokens)
 
 
 def _contributions(plan: Plan) -> tuple[Contribution, ...]:

@@ -65,6 +65,13 @@ class Plan:
     largest: bool
     place: int
     features: tuple[float, ...]
+    places: NDArray[np.float64]
+    """Every row's place from the end that is asked for (rows), NaN where the filter or the column leaves it out."""
+
+    @property
+    def segments(self) -> tuple[int, ...]:
+        """The numbers of the chosen rows' segments."""
+        return tuple(self.table.first_segment + row for row in self.rows)
 
     @property
     def words(self) -> str:
@@ -164,10 +171,10 @@ class _Draft:
         cue = self.cues[wish.cue]
         number, column = self.columns[wish.column]
         found = orders.of(wish.group, wish.column)
+        ranks = (orders.from_large if wish.largest else orders.from_small)[found]
         if cue.sense is Sense.PLACE and column.kind in (Kind.PLACE, Kind.NUMBER):
             chosen = orders.value[found] == cue.place
         else:
-            ranks = (orders.from_large if wish.largest else orders.from_small)[found]
             chosen = ranks == cue.place
         rows = orders.row[found][chosen]
         if len(orders.row[found]) < 2 or not 0 < len(rows) <= MOST_TIES:
@@ -175,8 +182,10 @@ class _Draft:
         table, chosen_filter = self.tables[number], self.groups[wish.group][1]
         size = int(orders.size[found][0])
         features = self._features(wish, table, column, chosen_filter, rows, size)
-        place = cue.place
-        return Plan(table, column, tuple(int(row) for row in rows), chosen_filter, wish.largest, place, features)
+        places = np.full(len(table.scores), np.nan)
+        places[orders.row[found]] = ranks
+        numbers = tuple(int(row) for row in rows)
+        return Plan(table, column, numbers, chosen_filter, wish.largest, cue.place, features, places)
 
     def _features(
         self,

@@ -43,12 +43,17 @@ class RestoredTable:
     @once
     def links(self) -> tuple[tuple[int, int, int], ...]:
         """(row, column, passage) of every link, the best of a cell first."""
-        found: list[tuple[int, int, float, int]] = []
-        for row in range(len(self.table.rows)):
-            for edge in self._graph.edges_of_segment(self.first_segment + row):
-                passage = int(self._graph.edge_passages[edge])
-                found += [(row, link.column, -link.score, passage) for link in self._graph.links(edge)]
-        return tuple((row, column, passage) for row, column, _, passage in sorted(found))
+        graph, size = self._graph, len(self.table.rows)
+        rows = graph.segment_offsets[self.first_segment : self.first_segment + size + 1]
+        edges = slice(int(rows[0]), int(rows[-1]))
+        starts = graph.link_offsets[edges.start : edges.stop + 1]
+        links = slice(int(starts[0]), int(starts[-1]))
+        counts = np.diff(starts)
+        row = np.repeat(np.repeat(np.arange(size), np.diff(rows)), counts).tolist()
+        passage = np.repeat(graph.edge_passages[edges], counts).tolist()
+        score = (-graph.link_scores[links].astype(np.float64)).tolist()
+        found = sorted(zip(row, graph.link_columns[links].tolist(), score, passage, strict=True))
+        return tuple((row, column, passage) for row, column, _, passage in found)
 
     @once
     def openings(self) -> dict[int, str]:
@@ -68,7 +73,7 @@ class RestoredTable:
     @once
     def row_words(self) -> list[frozenset[str]]:
         """Stems in the cells and in the linked passages of every row."""
-        texts = {passage: frozenset(stem(w) for w in words_of(text)) for passage, text in self.openings.items()}
+        texts = {passage: frozenset(map(stem, set(words_of(text)))) for passage, text in self.openings.items()}
         linked: list[set[str]] = [set(words) for words in self.cell_words]
         for row, _, passage in self.links:
             linked[row] |= texts[passage]

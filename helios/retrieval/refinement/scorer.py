@@ -17,7 +17,7 @@ from helios.once import once
 from helios.retrieval.refinement.planning import FEATURES
 
 PLANS = Path(__file__).parent / "weights" / "plans.txt"
-VERIFIER = Path(__file__).parent / "weights" / "verifier.json"
+VERIFIER = Path(__file__).parent / "weights" / "verifier" / "verifier.json"
 
 
 class PlanScorer:

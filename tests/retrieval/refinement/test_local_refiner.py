@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from helios.engine import Engine
 from helios.errors import ModelError
 from helios.graph import Subgraph
 from helios.retrieval.refinement import RefinementMode, demote, promote
+from helios.retrieval.refinement.bonus import RowBonus
 from helios.retrieval.refinement.detector import Detector
 from helios.retrieval.refinement.local import LocalRefiner
 from helios.retrieval.refinement.scorer import PlanScorer, Verifier
@@ -25,7 +27,7 @@ def refiner(engine: Engine, **settings: float) -> LocalRefiner:
 
 def test_nothing_is_dropped_and_the_report_tells(engine: Engine) -> None:
     subgraph = engine.retrieve_edges(QUESTION, k=20)
-    found = refiner(engine, second=0.0, detect=0.0).refine(QUESTION, subgraph, engine.part)
+    found = refiner(engine, believe=0.0).refine(QUESTION, subgraph, engine.part)
     assert {scored.edge for scored in subgraph.edges} <= {scored.edge for scored in found.subgraph.edges}
     assert found.report.mode is RefinementMode.LOCAL
     assert found.report.plans
@@ -42,10 +44,17 @@ def test_nothing_is_dropped_and_the_report_tells(engine: Engine) -> None:
     assert all(origins[edge] is Origin.AGGREGATED for edge in added)
 
 
-def test_a_sure_plan_comes_first(engine: Engine) -> None:
+def test_a_plan_raises_its_rows(engine: Engine) -> None:
     subgraph = engine.retrieve_edges(QUESTION, k=20)
-    found = refiner(engine, first=0.0, second=0.0, verify=0.0).refine(QUESTION, subgraph, engine.part)
+    sure = RowBonus(np.array([100.0, 0.0, 0.0, 0.0, 100.0, 100.0]))
+    strong = LocalRefiner(engine.encoder, RefinementSettings(believe=0.0), bonus=sure)
+    found = strong.refine(QUESTION, subgraph, engine.part)
     assert found.subgraph.edges[0].edge.segment in found.report.segments
+    assert found.report.promoted[0] == found.subgraph.edges[0].edge
+    nothing = LocalRefiner(engine.encoder, RefinementSettings(believe=1.0), bonus=RowBonus(np.zeros(6)))
+    kept = nothing.refine(QUESTION, subgraph, engine.part)
+    assert kept.subgraph == subgraph
+    assert (kept.report.segments, kept.report.computed(engine.corpus)) == ((), None)
 
 
 def test_a_question_that_compares_nothing_keeps_its_best_edge(engine: Engine) -> None:
@@ -62,7 +71,7 @@ def test_past_the_deadline_the_subgraph_stays_and_the_report_says_so(engine: Eng
     late = time.monotonic() - 1
     found = refiner(engine, detect=0.0).refine(QUESTION, subgraph, engine.part, deadline=late)
     assert found.subgraph == subgraph
-    assert len(found.report.problems) == 2
+    assert len(found.report.problems) == 1
 
 
 def test_an_empty_subgraph_is_no_trouble(engine: Engine) -> None:
@@ -71,7 +80,7 @@ def test_an_empty_subgraph_is_no_trouble(engine: Engine) -> None:
 
 def test_wrong_weights_are_refused(tmp_path) -> None:
     (tmp_path / "x").write_text("{}")
-    for load in (Detector.load, Verifier.load):
+    for load in (Detector.load, Verifier.load, RowBonus.load):
         with pytest.raises(ModelError):
             load(tmp_path / "x")
     with pytest.raises(ModelError):
@@ -100,7 +109,7 @@ def test_demoted_edges_stand_behind_the_others_in_their_order(subgraph: Subgraph
 def test_promotion_keeps_every_edge_and_its_origin(subgraph: Subgraph) -> None:
     last = subgraph.edges[-1]
     new = ScoredEdge(Edge(9, 9), last.score)
-    after = promote(subgraph, [last, new], boost=100.0)
+    after = promote(subgraph, [(last, 100.0), (new, 99.0)])
     assert {scored.edge for scored in after.edges} == {scored.edge for scored in subgraph.edges} | {new.edge}
     origins = {scored.edge: scored.origin for scored in after.edges}
     assert origins[new.edge] is Origin.AGGREGATED

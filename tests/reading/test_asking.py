@@ -1,0 +1,34 @@
+"""What refinement computed reaches the reader, and an answer on a computed row cites the cells that chose it."""
+
+import pytest
+
+from helios.reading.asking import computed_answer, with_cells
+from helios.reading.base import Answer, Citation
+from helios.types import Computation, Evidence, SegmentId
+
+ROW, OTHER = SegmentId("players", 1), SegmentId("players", 2)
+COMPUTED = Computation("largest number of Goals", 0.6, (ROW,), ((ROW, 3, "34"), (OTHER, 3, "12")))
+EVIDENCE = Evidence("Where was the top scorer born ?", (), computed=COMPUTED)
+
+
+def test_only_the_cells_of_chosen_rows_are_told():
+    computed = computed_answer(EVIDENCE)
+    assert computed is not None
+    assert (computed.text, computed.value) == ("34", False)
+    assert computed.citations == (Citation("34", ROW, 3, end=2),)
+
+
+@pytest.mark.parametrize("computed", [None, Computation("smallest row in order", 0.4, (ROW,))])
+def test_without_cells_there_is_nothing_to_tell(computed):
+    assert computed_answer(Evidence("?", (), computed=computed)) is None
+
+
+def test_an_answer_on_the_chosen_row_cites_its_cell():
+    computed = computed_answer(EVIDENCE)
+    name = Citation("Ada", ROW, 0, end=3)
+    assert with_cells(Answer("?", "Oslo", (name,)), computed).citations == (name, Citation("34", ROW, 3, end=2))
+    elsewhere = Answer("?", "Oslo", (Citation("Bo", OTHER, 0, end=2),))
+    assert with_cells(elsewhere, computed) == elsewhere
+    already = Answer("?", "34", (Citation("34", ROW, 3, end=2),))
+    assert with_cells(already, computed) == already
+    assert with_cells(Answer.abstain("?", "nothing", reader="x"), computed).abstained
