@@ -67,7 +67,7 @@ class RefinementReport:
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the evidence should know: who refined, what was executed, what went wrong."""
-        idle = self.mode is RefinementMode.LOCAL and not (self.plans or self.demoted)
+        idle = self.mode is RefinementMode.LOCAL and not (self.plans or self.demoted or self.model)
         if self.mode is RefinementMode.OFF or idle:
             return self.problems
         executed = self.plans[:1] if self.promoted else ()
