@@ -119,7 +119,7 @@ class ExpansionSettings(Section):
     """Query-relevant node expansion (HELIOS 4.2)."""
 
     enabled: bool = False
-    """Off: what it does to the rankings of all questions is not measured, and it takes longer than it should."""
+    """Off: a question takes half as long again, and few links that matter are found (docs/benchmarks.md)."""
     beam: int = Field(default=10, ge=0, le=1000)
     """New edges a question; 0 leaves expansion out."""
     seeds: int = Field(default=16, ge=1, le=100)

@@ -91,15 +91,19 @@ class NodeExpander:
         self._titles = titles
 
     def expand(self, question: str, subgraph: Subgraph, *, edge_scorer: EdgeScorer) -> Subgraph:
-        """The subgraph with at most `beam` new edges, their origin EXPANDED and their scores the scorer's."""
+        """The subgraph with at most `beam` new edges, their origin EXPANDED.
+
+        An edge's score is the scorer's, and no more than the pair model's log-odds: the learned ranking has only seen
+        edges that the graph has, and thinks too well of others.
+        """
         query = self.query(question)
         pairs = self.pairs(query, subgraph)
         if not pairs:
             return subgraph
-        edges = [pair.edge for pair in pairs]
-        scores = edge_scorer.score(query, edges)
+        scores = edge_scorer.score(query, [pair.edge for pair in pairs])
         return subgraph.merge(
-            ScoredEdge(edge, float(score), Origin.EXPANDED) for edge, score in zip(edges, scores, strict=True)
+            ScoredEdge(pair.edge, min(float(score), pair.log_odds), Origin.EXPANDED)
+            for pair, score in zip(pairs, scores, strict=True)
         )
 
     def query(self, question: str) -> Query:
