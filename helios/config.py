@@ -4,7 +4,8 @@
     config.search.k
 
 To add a setting, add a field with its default and one line on what it means. A setting that changes what
-is written into an index belongs to a section named in `Stage.settings` of the stage that reads it.
+is written into an index belongs to a section named in `Stage.settings` of the stage that reads it, and in
+`helios.index.settings`: queries take it from the index.
 """
 
 import difflib
@@ -68,6 +69,10 @@ class SearchSettings(Section):
     """Edge retrieval."""
 
     k: int = Field(default=50, ge=1)
+    edges: Literal["factored", "joint"] = "factored"
+    """`joint` reads row and passage of the best edges as one text, without the learned ranking: for comparison."""
+    joint_depth: int = Field(default=100, ge=1)
+    """Edges that `joint` reads."""
     candidates: int = Field(default=2000, ge=1)
     """Edges whose bounds are checked by exact scoring."""
     segment_weight: float = Field(default=0.4, ge=0.0)
@@ -98,8 +103,8 @@ class RerankSettings(Section):
     """Edges that are read again, best first; 400 in the paper, 40 are what two cores read in half a second."""
     k2: int = Field(default=100, ge=1)
     """Edges that are kept; those that were not read come after those that were."""
-    weight: float = Field(default=0.5, ge=0.0, le=1.0)
-    """Share of the reranker in an edge's score; the rest is the score of retrieval, as a logit."""
+    weight: float = Field(default=1.0, ge=0.0)
+    """How much of the reranker's logit is added to that of retrieval."""
     max_tokens: int = Field(default=160, ge=32, le=8192)
     """Tokens of question and text together."""
     batch_tokens: int = Field(default=1024, ge=64)
@@ -142,8 +147,9 @@ class ReadingSettings(Section):
     """Folder of a trained extractive reader; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
-    min_confidence: float = Field(default=0.02, ge=0.0, le=1.0)
-    """The extractive reader abstains below this."""
+    min_confidence: float = Field(default=0.09, ge=0.0, le=1.0)
+    """The extractive reader abstains below this: fewer than one in ten such answers are right on train questions that
+    it has not seen (training.abstention)."""
 
 
 class RefinementSettings(Section):
@@ -183,10 +189,16 @@ class PipelineSettings(Section):
 class LlmSettings(Section):
     """An optional language model behind an OpenAI-compatible server, and what a question may spend on it."""
 
+    backend: Literal["server", "vllm"] = "server"
+    """`server` is any OpenAI-compatible one; `vllm` loads the model into this process, for batch work on a GPU."""
     base_url: str | None = None
-    """Such as http://localhost:8000/v1; None is no language model."""
+    """Such as http://localhost:8000/v1; None is no server."""
     model: str = ""
-    """The model's name on that server."""
+    """The model's name on that server; with `vllm` a folder or a hub name."""
+    context_tokens: int | None = Field(default=None, ge=512)
+    """With `vllm`: longest prompt and reply together; None is what the model can take."""
+    gpus: int = Field(default=1, ge=1)
+    """With `vllm`: GPUs that share the model."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; the key itself is never a setting."""
     concurrency: int = Field(default=8, ge=1)
@@ -213,9 +225,18 @@ class LlmSettings(Section):
         parts = urlsplit(base_url or "")
         if base_url is not None and (parts.scheme not in ("http", "https") or not parts.hostname):
             raise ValueError("expected an address that starts with http:// or https://")
+        try:
+            _ = parts.port
+        except ValueError as error:
+            raise ValueError(f"not an address: {error}") from None
         if "@" in parts.netloc:
             raise ValueError("an address must not hold a user or a password: settings are saved; use llm.api_key_env")
         return base_url
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a language model at all."""
+        return bool(self.model and (self.base_url or self.backend == "vllm"))
 
 
 class Config(Section):
@@ -253,20 +274,6 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Conf
         key, value = parse_override(override)
         _store(values, key, value)
         sources[key] = f"override {override!r}"
-    try:
-        return Config.model_validate(values)
-    except ValidationError as error:
-        raise ConfigError(_explain(error, sources)) from None
-
-
-def override(config: Config, overrides: Sequence[str]) -> Config:
-    """A config with some settings changed; raises ConfigError naming the key."""
-    values = config.resolved()
-    sources = {}
-    for text in overrides:
-        key, value = parse_override(text)
-        _store(values, key, value)
-        sources[key] = f"override {text!r}"
     try:
         return Config.model_validate(values)
     except ValidationError as error:

@@ -28,10 +28,22 @@ PACKAGES = (
 def doctor_command(
     directory: Annotated[Path, typer.Option("--dir", help="Folder whose free disk space is shown.")] = Path(),
     encoder: Annotated[bool, typer.Option("--encoder", help="Also measure how fast texts are encoded.")] = False,
+    llm: Annotated[
+        str | None, typer.Option("--llm", metavar="URL", help="Also ask the language model of this server for a word.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--api-key-env", metavar="NAME", help="With --llm: environment variable of its key.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what is installed and what this machine can do; exit code 1 if searching is not possible."""
+    """Show what is installed and what this machine can do.
+
+    Exit code 1 if searching is not possible, or with --llm if the model does not answer.
+    """
     report = examine(directory)
+    if llm:
+        report["language_model"] = _language_model(llm, model or "", key)
     if encoder and not report["base_model"]["error"]:
         report["encoder"] = [asdict(speed) for speed in encoder_speeds()]
     if as_json:
@@ -39,7 +51,7 @@ def doctor_command(
     else:
         for line in _lines(report):
             typer.echo(line)
-    if report["base_model"]["error"]:
+    if report["base_model"]["error"] or report.get("language_model", {}).get("problem"):
         raise typer.Exit(1)
 
 
@@ -122,6 +134,26 @@ def _base_model() -> dict[str, str | None]:
     return {"path": str(base.folder), "source": base.source, "error": None}
 
 
+def _language_model(base_url: str, model: str, key: str | None) -> dict[str, Any]:
+    from helios.config import load_config
+    from helios.llm.probe import probe
+
+    values = {"base_url": base_url, "model": model, "api_key_env": key}
+    settings = load_config(overrides=[f"llm.{name}={json.dumps(value)}" for name, value in values.items()])
+    return asdict(probe(settings.llm))
+
+
+def _model_lines(report: dict[str, Any] | None) -> list[str]:
+    """Whether the language model answers; nothing where none was asked."""
+    if report is None:
+        return []
+    said = report["problem"] or f"answers as its schema wants, {report['milliseconds']:.0f} ms"
+    return [
+        f"LLM          {report['model'] or '?'} at {report['base_url']}: {said}",
+        f"             the server lists {', '.join(report['models']) or 'no models'}",
+    ]
+
+
 def _lines(report: dict[str, Any]) -> list[str]:
     machine, model = report["machine"], report["base_model"]
     found = f"{model['path']} (from the {model['source']})" if model["path"] else f"not usable: {model['error']}"
@@ -134,6 +166,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
         f"memory       {machine['memory_free'] / 1e9:.1f} GB free of {machine['memory_total'] / 1e9:.1f} GB",
         f"disk         {machine['disk_free'] / 1e9:.1f} GB free at {machine['disk_of']}",
         f"base model   {found}",
+        *_model_lines(report.get("language_model")),
         *_speed_lines(report.get("encoder", [])),
         "packages",
         *packages,

@@ -11,25 +11,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
-from helios.config import Config, override
+from helios.config import Config, load_config
 from helios.corpus import CorpusStore
 from helios.errors import HeliosError, IndexFormatError
 from helios.graph import DataGraph, Subgraph
+from helios.index.settings import search_settings
 from helios.index.snapshot import Snapshot
 from helios.models.encoder import MiniLMEncoder, TokenEncoder
 from helios.models.ranker import find_ranker
 from helios.once import once
-from helios.retrieval.edges import FactoredEdges
+from helios.retrieval.edges import EdgeIndex, FactoredEdges
 from helios.retrieval.explain import explain_edge
 from helios.retrieval.features import FEATURES
+from helios.retrieval.joint import JointEdges
 from helios.retrieval.part import SearchPart
 from helios.retrieval.stages import Stages
 from helios.types import Evidence, EvidenceEdge, ScoredEdge
+
+if TYPE_CHECKING:
+    from helios.llm.budget import Budget
 
 
 class Engine:
@@ -49,26 +54,34 @@ class Engine:
         ]
 
     @classmethod
-    def open(cls, path: Path | str, *, overrides: Sequence[str] = (), threads: int | None = None) -> "Engine":
+    def open(
+        cls, path: Path | str, *, config: Path | None = None, overrides: Sequence[str] = (), threads: int | None = None
+    ) -> "Engine":
         """Open an index folder; reads its manifest alone, models and data are loaded by the first search.
 
-        Settings are those that the index was built with, changed by `overrides` such as "search.k=20".
+        Settings are the defaults of this version, changed by the YAML file `config` and by `overrides` such as
+        "search.k=20"; those that the index's files depend on (`helios.index.settings`) are the build's.
 
         `threads` search together for one question, by default one a processor.
 
-        Raises IndexFormatError for a foreign, damaged or newer index, ConfigError for a wrong override.
+        Raises IndexFormatError for a foreign, damaged or newer index, ConfigError for a setting that is wrong or that
+        contradicts the build.
         """
+        asked = load_config(config, overrides)
         snapshot = Snapshot.open(Path(path))
         try:
-            return cls(snapshot, override(_built_with(snapshot), overrides), threads=threads)
+            return cls(snapshot, search_settings(snapshot, asked), threads=threads)
         except HeliosError:
             snapshot.close()
             raise
 
-    def search(self, question: str, *, k: int | None = None, explain: bool = False) -> Evidence:
+    def search(
+        self, question: str, *, k: int | None = None, explain: bool = False, budget: "Budget | None" = None
+    ) -> Evidence:
         """Rank edges for a question (HELIOS, Algorithm 1); `explain` adds the words behind every score.
 
-        `k` edges at most, `search.k` by default; ValueError if it is less than 1.
+        `k` edges at most, `search.k` by default; ValueError if it is less than 1. `budget` is what the question may
+        spend on a language model, a fresh one by default.
         """
         k = self.config.search.k if k is None else k
         if k < 1:
@@ -80,11 +93,12 @@ class Engine:
         laps.done("rerank")
         found = self.stages.expand(question, found)
         laps.done("expand")
-        refined = self.stages.refine(question, found)
+        refined = self.stages.refine(question, found, budget=budget)
         laps.done("refine")
         edges = self._evidence(question, refined.subgraph.top(k).edges, explain=explain)
         laps.done("evidence")
-        return Evidence(question, edges, laps.milliseconds, refined.report.notes())
+        report = refined.report
+        return Evidence(question, edges, laps.milliseconds, report.notes(), degraded=report.degraded)
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""
@@ -112,7 +126,8 @@ class Engine:
                 raise IndexFormatError(
                     f"{part.view.directory}: its vectors come from {built_with['name']} "
                     f"({built_with['fingerprint'][:12]}), the configured encoder is another "
-                    f"({encoder.fingerprint[:12]}): set encoder.model to the one it was built with, or rebuild"
+                    f"({encoder.fingerprint[:12]}): set encoder.model and encoder.adapter to those that it was built "
+                    "with, or rebuild"
                 )
         return encoder
 
@@ -122,10 +137,12 @@ class Engine:
         return Stages(self.part, self.encoder, self.edge_index, self.config)
 
     @once
-    def edge_index(self) -> FactoredEdges:
+    def edge_index(self) -> EdgeIndex:
         """What ranks edges."""
-        ranker = find_ranker(self.config.search.ranker, features=FEATURES)
-        return FactoredEdges([self.part], self.encoder, self.config.search, ranker)
+        search = self.config.search
+        if search.edges == "joint":
+            return JointEdges(FactoredEdges([self.part], self.encoder, search))
+        return FactoredEdges([self.part], self.encoder, search, find_ranker(search.ranker, features=FEATURES))
 
     @property
     def part(self) -> SearchPart:
@@ -185,18 +202,6 @@ class Engine:
             )
             for rank, scored in enumerate(edges, start=1)
         )
-
-
-def _built_with(snapshot: Snapshot) -> Config:
-    """The settings in the manifest; IndexFormatError for one that this code does not know."""
-    try:
-        return Config.model_validate(snapshot.manifest.config)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise IndexFormatError(
-            f"{snapshot.directory}: built by HELIOS {snapshot.manifest.code_version} with a setting that this code "
-            f"does not know ({where}): {error.errors()[0]['msg']}; use that version, or build the index again"
-        ) from None
 
 
 class Laps:

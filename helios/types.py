@@ -152,3 +152,5 @@ class Evidence:
     timings_ms: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """What a stage did or could not do that a reader of the evidence should know, in words."""
+    degraded: bool = False
+    """Whether a language model failed in a stage, so that the local stage's result stands in its place."""

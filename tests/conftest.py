@@ -67,6 +67,13 @@ def scripted_llm():
         yield server
 
 
+@pytest.fixture(scope="module")
+def shared_scripted_llm():
+    """The same for all tests of a module; each scripts it anew."""
+    with _module("scripted_server").ScriptedServer() as server:
+        yield server
+
+
 def _module(name: str) -> ModuleType:
     """A module beside the tests of the language model: they are no packages, so it is loaded by its path."""
     if name not in sys.modules:

@@ -218,3 +218,48 @@ def test_an_empty_question_is_wrong_usage(tmp_path: Path):
     result = run("search", " ", "--index", str(tmp_path))
     assert result.returncode == 2
     assert "the question is empty" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["", "search", "ask", "eval", "index", "index build", "index info", "index fsck", "demo", "doctor", "train",
+     "train ranker", "train reranker", "train linker", "train reader"],
+)  # fmt: skip
+def test_every_help_is_shown(arguments: str):
+    result = CliRunner().invoke(build_app(), [*arguments.split(), "--help"])
+    assert result.exit_code == 0
+    assert "Usage: " in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("search q --index {file}", "not a HELIOS index"),
+        ("search q --index {folder}", "not a HELIOS index"),
+        ("search q --index {foreign}", "restore it or build the index again"),
+        ("ask q --index {foreign}", "restore it or build the index again"),
+        ("search q --index {folder} --config {file}", "not valid YAML"),
+        ("search q --index {folder} --set search.kk=1", "did you mean search.k"),
+        ("eval --index {folder} --questions {folder}", "cannot be read: Is a directory"),
+        ("eval --index {folder} --questions {file}", "cannot be read on"),
+        ("eval --index {folder} --questions {folder}/none", "does not exist"),
+        ("index info {foreign}", "restore it or build the index again"),
+        ("index fsck {folder}", "not a HELIOS index"),
+        ("index build {file} --out {folder}/new", "known formats"),
+        ("index build {folder}/none --out {folder}/new", "no such file or folder"),
+        ("demo --out {file}", "give a folder for the index"),
+        ("train ranker --out {folder}/new", "set data.index"),
+        ("train reranker --out {folder}/new --device nonsense", "expected auto, cpu, cuda"),
+        ("train reranker --out {folder}/new --device cuda:99", "use cpu or auto"),
+    ],
+)
+def test_garbage_is_told_without_a_traceback(tmp_path: Path, arguments: str, message: str):
+    file, folder, foreign = tmp_path / "garbage", tmp_path / "folder", tmp_path / "foreign"
+    folder.mkdir()
+    foreign.mkdir()
+    file.write_bytes(bytes(range(255, 0, -1)))
+    (foreign / "manifest.json").write_bytes(bytes(range(255, 0, -1)))
+    result = CliRunner().invoke(build_app(), arguments.format(file=file, folder=folder, foreign=foreign).split())
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert message in " ".join(result.output.split())

@@ -130,8 +130,10 @@ def test_a_wrong_override_lets_go_of_the_index(sample_index):
     assert before == (len(list(open_files.iterdir())) if open_files.exists() else 0)
 
 
-def test_another_encoder_is_refused(sample_index):
-    other = Engine.open(sample_index, overrides=["encoder.max_tokens=64"])
+def test_another_encoder_is_refused(sample_index, tmp_path):
+    adapter = tmp_path / "other.safetensors"
+    adapter.write_bytes(b"another adapter")
+    other = Engine.open(sample_index, overrides=[f"encoder.adapter={adapter}"])
     with other, pytest.raises(IndexFormatError, match="its vectors come from .*the configured encoder is another"):
         other.search("river")
 

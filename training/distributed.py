@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 
+from training.errors import TrainingError
+
 DEADLINE = timedelta(hours=2)
 """How long a process waits for the others, an evaluation included."""
 
@@ -97,6 +99,10 @@ def local_device(name: str = "auto") -> torch.device:
     """The device of this process: `auto` is a GPU where there is one, its number from torchrun's LOCAL_RANK."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda":
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-    return torch.device(name)
+    try:
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if name == "cuda" else torch.device(name)
+    except RuntimeError:
+        raise TrainingError(f"--device {name}: no such device; expected auto, cpu, cuda or cuda:1") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise TrainingError(f"--device {name}: torch finds {torch.cuda.device_count()} GPUs here; use cpu or auto")
+    return device

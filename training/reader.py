@@ -140,12 +140,12 @@ def fit_reader(
     learned = [example for example in examples if example.fold >= settings.data.held_out]
     if not any(example.exact.any() for example in learned) or not held_out:
         raise TrainingError("too few questions whose answer was found: widen the questions or data.held_out")
-    trees = _fit(learned, settings, settings.trees)
+    trees = fit_trees(learned, settings, settings.trees)
     rounds, measured = _choose_rounds(trees, held_out, settings, log)
-    scored = [_predict(trees, example, rounds) for example in held_out]
-    calibration = _calibrate(scored, held_out)
+    scored = [predict(trees, example, rounds) for example in held_out]
+    calibration = calibrate(scored, held_out)
     pairs = list(zip(held_out, scored, strict=True))
-    chosen = [(e, _best(e, shares_of(values, calibration.temperature))[0]) for e, values in pairs]
+    chosen = [(e, best_answer(e, shares_of(values, calibration.temperature))[0]) for e, values in pairs]
     scores = {
         "held-out EM": float(np.mean([example.exact[at] for example, at in chosen])),
         "held-out F1": float(np.mean([example.f1[at] for example, at in chosen])),
@@ -154,7 +154,7 @@ def fit_reader(
         "held-out questions": float(len(held_out)),
         "trees": float(rounds),
     }
-    return AnswerRanker(_fit(examples, settings, rounds), calibration, encoder=encoder), scores
+    return AnswerRanker(fit_trees(examples, settings, rounds), calibration, encoder=encoder), scores
 
 
 def _questions(data: DataSettings) -> list[Question]:
@@ -163,7 +163,7 @@ def _questions(data: DataSettings) -> list[Question]:
     return [question for path in data.questions for question in read_questions(path)]
 
 
-def _fit(examples: Sequence[Example], settings: ReaderSettings, rounds: int) -> lightgbm.Booster:
+def fit_trees(examples: Sequence[Example], settings: ReaderSettings, rounds: int) -> lightgbm.Booster:
     """LambdaMART over the questions whose answer is among their candidates."""
     chance = np.random.default_rng(settings.seed)
     features, grades, groups = [], [], []
@@ -219,13 +219,13 @@ def _width(settings: ReaderSettings) -> int:
     return len(FEATURES) if settings.span_model else len(FEATURES) - len(SPAN_FEATURES)
 
 
-def _predict(trees: lightgbm.Booster, example: Example, rounds: int) -> FloatArray:
+def predict(trees: lightgbm.Booster, example: Example, rounds: int) -> FloatArray:
     features = example.features[:, : trees.num_feature()].astype(np.float32)
     values = trees.predict(features, num_iteration=rounds, num_threads=1)
     return np.asarray(values, np.float32)
 
 
-def _best(example: Example, shares: FloatArray) -> tuple[int, float]:
+def best_answer(example: Example, shares: FloatArray) -> tuple[int, float]:
     """The best candidate of the answer with the largest sum of shares, and that sum."""
     sums = np.bincount(example.answers, weights=shares)
     answer = int(sums.argmax())
@@ -233,16 +233,16 @@ def _best(example: Example, shares: FloatArray) -> tuple[int, float]:
     return int(candidates[shares[candidates].argmax()]), float(sums[answer])
 
 
-def _calibrate(scored: Sequence[FloatArray], examples: Sequence[Example]) -> Calibration:
+def calibrate(scored: Sequence[FloatArray], examples: Sequence[Example]) -> Calibration:
     """The temperature with the best EM and F1, then a logistic curve from share to chance by Newton's method."""
     pairs = list(zip(examples, scored, strict=True))
 
     def quality(temperature: float) -> float:
-        at = [(e, _best(e, shares_of(values, temperature))[0]) for e, values in pairs]
+        at = [(e, best_answer(e, shares_of(values, temperature))[0]) for e, values in pairs]
         return float(np.mean([e.exact[i] + e.f1[i] for e, i in at]))
 
     temperature = max(TEMPERATURES, key=quality)
-    chosen = [(e, *_best(e, shares_of(values, temperature))) for e, values in pairs]
+    chosen = [(e, *best_answer(e, shares_of(values, temperature))) for e, values in pairs]
     shares = np.clip([share for _, _, share in chosen], 1e-6, 1 - 1e-6)
     right = np.array([float(e.exact[at]) for e, at, _ in chosen])
     columns = np.column_stack([np.ones(len(shares)), np.log(shares / (1 - shares))])

@@ -72,6 +72,11 @@ def mine_examples(
     return examples
 
 
+def read_examples(folder: Path) -> list[Example]:
+    """All examples that `mine_examples` left in a folder."""
+    return [example for path in sorted(folder.glob("examples-*.npz")) for example in _load(path)]
+
+
 def grade(question: Question, candidates: Candidates, *, seed: int) -> Example:
     """Compare every candidate with the answers."""
     texts = [candidates.text(number) for number in range(len(candidates.spans))]

@@ -31,6 +31,7 @@ Settings = TypeVar("Settings", bound=Section)
 
 ROLES = {
     "ranker": ("training.ranker", "Learned ranking of edges, from features of what the engine finds."),
+    "encoder": ("training.encoder", "Token encoder f_e, factored or joint."),
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
     "reader": ("training.reader", "Extractive reader."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),

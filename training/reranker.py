@@ -1,7 +1,8 @@
-"""The recipe of the embedded rerankers g_e and g_n (HELIOS B.1, B.2): adapter and head of a cross-encoder.
+"""The recipe of the embedded rerankers g_e and g_n (HELIOS B.1, B.2): adapter (or all weights) and head.
 
-The engine mines the lists; the loss is the softmax cross-entropy of one right pair among wrong ones of the same
-question; a share of the tables is held out to choose the checkpoint and the mixing weight.
+The engine mines the lists; the loss is the softmax cross-entropy of right pairs among wrong ones of the same
+question; a share of the tables is held out to choose the checkpoint and the mixing weight. With `residual` the logits
+of retrieval count in the loss, so that the model learns what retrieval does not know instead of all over again.
 """
 
 import hashlib
@@ -18,35 +19,32 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
 from helios.config import Section
 from helios.corpus import CorpusStore
 from helios.engine import Engine
-from helios.evaluation.questions import read_questions
-from helios.models.adapters import adapter_tensors, add_adapter, save_adapter
+from helios.models.adapters import save_adapter
 from helios.models.base import find_base_model
-from helios.models.bert import Bert, load_bert
-from helios.models.reranking.evidence_text import evidence_texts
-from helios.models.reranking.pair import PairReader, PairScorer, padded
+from helios.models.bert import load_bert
+from helios.models.reranking.pair import PairReader, PairScorer
 from helios.models.runtime import supports_bf16
 from training.checkpoints import load_best
-from training.crossfit import CrossFitted
+from training.distributed import world
 from training.errors import TrainingError
-from training.holdout import is_held_out
 from training.log import LogRow
-from training.recipes import DataSettings, Role
+from training.mining import LessonData, divide, epoch_order, gather_lessons
+from training.pair_lists import PairLists
+from training.recipes import Role
 from training.reranker_evaluation import measure_orders
-from training.reranker_lessons import Lesson, Pair, load_lessons, mine, save_lessons
+from training.reranker_lessons import Lesson, Pair
 from training.settings import TrainSettings
 from training.trainer import ParameterGroup, train
+from training.updates import Update, export, prepare
 
 log = logging.getLogger(__name__)
 
 LESSONS = "lessons.parquet"
 CARD = "card.json"
-CHUNK = 12
-"""Pairs that go through the encoder together: those of like length."""
 SCALE_RATE = 200.0
 """The scale of the late score is two digits where weights are a few hundredths: it learns so much faster."""
 
@@ -56,7 +54,7 @@ class RerankerSettings(Section):
 
     role: Literal["edge", "node"] = "edge"
     """`edge` trains g_e, `node` trains g_n."""
-    data: DataSettings = DataSettings()
+    data: LessonData = LessonData()
     train: TrainSettings = TrainSettings(epochs=4, learning_rate=5e-4, accumulate=8, log_steps=10)
     lessons: Path | None = None
     """Lessons that an earlier run mined; None mines them into the run's folder."""
@@ -67,6 +65,8 @@ class RerankerSettings(Section):
     start: Path | None = None
     """Adapter to begin from (the token encoder's knows what matches); None begins from the base."""
     pooling: Literal["first", "mean", "late"] = "late"
+    update: Update = "lora"
+    """`full` trains all weights; its file is the truncated SVD of their change, of the same rank."""
     rank: int = Field(default=32, ge=1)
     scale: float = Field(default=2.0, gt=0.0)
     max_tokens: int = Field(default=160, ge=32)
@@ -80,6 +80,12 @@ class RerankerSettings(Section):
     """Questions of one batch."""
     k1: int = Field(default=40, ge=1)
     """Pairs that are reranked when measuring."""
+    residual: bool = True
+    """Learn on top of retrieval's logits, from right pairs that it found; False learns from all of them alone."""
+    right: int = Field(default=2, ge=1)
+    """Right pairs of a list, with `residual`: the best ones that retrieval found."""
+    late_scale: float = Field(default=2.0, ge=0.0)
+    """Where the scale of late pooling begins; 20 makes differences of cosines those of logits."""
     retrieval_logits: bool = True
     """Whether the scores of retrieval are logits already: those of a learned ranking are, fused ones are not."""
     measured: int = Field(default=160, ge=1)
@@ -88,10 +94,12 @@ class RerankerSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """One question of a batch: the right pair, then wrong ones."""
+    """One question of a batch: right pairs, then wrong ones, and the logits that theirs are added to."""
 
     lesson: int
     pairs: tuple[Pair, ...]
+    right: int
+    priors: tuple[float, ...]
 
 
 class RerankerRecipe:
@@ -102,18 +110,17 @@ class RerankerRecipe:
         *, device: torch.device | str = "cpu",
     ) -> None:  # fmt: skip
         torch.manual_seed(settings.train.seed)
-        self.corpus, self.settings, self.device = corpus, settings, torch.device(device)
-        self.lessons = [lesson for lesson in lessons if not is_held_out(lesson.table, share=settings.data.held_out)]
-        self.held_out = [lesson for lesson in lessons if is_held_out(lesson.table, share=settings.data.held_out)]
-        if not self.lessons:
-            raise TrainingError(f"none of the {len(lessons)} lessons is for training: are there questions with gold?")
+        self.settings, self.device = settings, torch.device(device)
+        self.lessons, self.held_out = divide(lessons, held_out=settings.data.held_out)
         self.base = find_base_model(settings.base)
-        self.reader = PairReader(self.base.folder, max_tokens=settings.max_tokens)
+        self.lists = PairLists(
+            corpus, PairReader(self.base.folder, max_tokens=settings.max_tokens), device=self.device
+        )  # fmt: skip
         bert = load_bert(self.base.folder)
-        self.adapted = add_adapter(bert, rank=settings.rank, scale=settings.scale)
-        if settings.start is not None:
-            begin_from(bert, settings.start, scale=settings.scale)
+        self.adapted = prepare(bert, settings.update, rank=settings.rank, scale=settings.scale, start=settings.start)
         self.scorer = PairScorer(bert, settings.pooling).to(self.device)
+        if settings.pooling == "late":
+            torch.nn.init.constant_(self.scorer.scale, settings.late_scale)
         self.trained = {name: p for name, p in self.scorer.named_parameters() if p.requires_grad}
 
     def parameter_groups(self) -> Sequence[ParameterGroup]:
@@ -121,11 +128,10 @@ class RerankerRecipe:
         return [*groups, ParameterGroup([self.scorer.scale], SCALE_RATE)] if self.settings.pooling == "late" else groups
 
     def batches(self, epoch: int, *, seed: int) -> Sequence[tuple[List, ...]]:
-        """Every question once, with a right pair and wrong ones drawn anew each epoch."""
+        """Every human question once, with a right pair and wrong ones drawn anew each epoch."""
         chance = random.Random(f"{seed} {epoch}")
-        order = list(range(len(self.lessons)))
-        chance.shuffle(order)
-        lists = [self._list(number, chance) for number in order]
+        order = epoch_order(self.lessons, chance, synthetic_share=self.settings.data.synthetic_share)
+        lists = [drawn for number in order if (drawn := self._list(number, chance)).right]
         size = self.settings.questions
         return [tuple(lists[start : start + size]) for start in range(0, len(lists), size)]
 
@@ -137,22 +143,15 @@ class RerankerRecipe:
         self.scorer.train()
         rows = [(self.lessons[entry.lesson].question, entry.pairs) for entry in batch]
         logits = self.logits(rows)
-        losses = [F.cross_entropy(row[None], torch.zeros(1, dtype=torch.long, device=row.device)) for row in logits]
+        losses = []
+        for entry, row in zip(batch, logits, strict=True):
+            scores = row + torch.tensor(entry.priors, device=row.device)
+            losses.append(scores.logsumexp(0) - scores[: entry.right].logsumexp(0))
         return torch.stack(losses).mean()
 
     def logits(self, rows: Sequence[tuple[str, Sequence[Pair]]]) -> list[Tensor]:
-        """Scores of the pairs of questions; pairs of like length go through the encoder together."""
-        read = [pair for question, pairs in rows for pair in self._read(question, pairs)]
-        order = sorted(range(len(read)), key=lambda i: len(read[i]))
-        places, scores = [], []
-        for start in range(0, len(order), CHUNK):
-            chunk = order[start : start + CHUNK]
-            tensors = (torch.from_numpy(array).to(self.device) for array in padded([read[i] for i in chunk]))
-            scores.append(self.scorer(*tensors).float())
-            places += chunk
-        back = torch.empty(len(places), dtype=torch.long, device=self.device)
-        back[torch.tensor(places, device=self.device)] = torch.arange(len(places), device=self.device)
-        return list(torch.cat(scores)[back].split([len(pairs) for _, pairs in rows]))
+        """Scores of the pairs of questions."""
+        return self.lists.logits(rows, self.scorer)
 
     def evaluate(self) -> Mapping[str, float]:
         """Measures of some held-out questions; the first decides."""
@@ -182,38 +181,34 @@ class RerankerRecipe:
             for name, parameter in self.trained.items():
                 parameter.copy_(state[name])
 
-    def save(self, path: Path, scores: Mapping[str, float]) -> None:
-        """Write the file that `helios.models.reranking.embedded` reads."""
+    def save(self, path: Path, scores: Mapping[str, float]) -> Mapping[str, float]:
+        """Write the file that `helios.models.reranking.embedded` reads; the errors of `training.updates.export`."""
         settings = self.settings
         metadata = {
             "role": settings.role, "pooling": settings.pooling, "max_tokens": str(settings.max_tokens),
             "base": self.base.sha256, "weight": str(scores.get("weight", 0.5)),
         }  # fmt: skip
-        tensors = {**adapter_tensors(self.scorer.bert), **self.scorer.head_tensors()}
-        save_adapter(path, {name: tensor.cpu() for name, tensor in tensors.items()}, scale=settings.scale,
-                     metadata=metadata)  # fmt: skip
+        exported = export(
+            self.scorer.bert, settings.update, base=self.base.folder, rank=settings.rank, scale=settings.scale
+        )
+        tensors = {**exported.tensors, **{name: t.cpu() for name, t in self.scorer.head_tensors().items()}}
+        save_adapter(path, tensors, scale=exported.scale, metadata=metadata)
+        return exported.errors
 
     def _list(self, number: int, chance: random.Random) -> List:
+        """Right pairs and drawn wrong ones of a lesson; `right` is 0 where retrieval had to find them and did not."""
         lesson, settings = self.lessons[number], self.settings
-        pool = list(lesson.negatives[: settings.pool])
-        pairs = [chance.choice(lesson.positives)]
+        found = [c for c in lesson.candidates[: settings.pool] if c.gold >= 0][: settings.right]
+        pool = list(lesson.wrong[: settings.pool])
+        drawn = []
         for _ in range(min(settings.negatives, len(pool))):
-            (drawn,) = chance.choices(range(len(pool)), [1.0 / (rank + 10) for rank in range(len(pool))])
-            pairs.append(pool.pop(drawn))
-        return List(number, tuple(pairs))
-
-    def _read(self, question: str, pairs: Sequence[Pair]) -> list[Any]:
-        evidence = [
-            (
-                self.corpus.segment(segment) if segment >= 0 else None,
-                self.corpus.passages[passage] if passage >= 0 else None,
-            )
-            for segment, passage in pairs
-        ]
-        texts = evidence_texts(
-            question, evidence, max_tokens=self.settings.max_tokens, count_tokens=self.reader.count_tokens
-        )
-        return list(self.reader.read(question, texts))
+            (place,) = chance.choices(range(len(pool)), [1.0 / (rank + 10) for rank in range(len(pool))])
+            drawn.append(pool.pop(place))
+        if not settings.residual:
+            pairs = (chance.choice(lesson.positives), *(c.pair for c in drawn))
+            return List(number, pairs, 1, (0.0,) * len(pairs))
+        listed = [*found, *drawn]
+        return List(number, tuple(c.pair for c in listed), len(found), tuple(c.score for c in listed))
 
 
 def train_reranker(
@@ -223,64 +218,37 @@ def train_reranker(
     if settings.data.index is None:
         raise TrainingError("a reranker learns from what an index finds: set data.index")
     out.mkdir(parents=True, exist_ok=True)
-    with Engine.open(settings.data.index) as engine:
-        lessons = _lessons(settings.data.index, settings, out)
-        recipe = RerankerRecipe(engine.corpus, lessons, settings, device=device)
+    with world(torch.device(device)) as here, Engine.open(settings.data.index) as engine:
+        if here.leads:
+            _lessons(settings, out)
+        here.share(None)  # the others read what the leader mined
+        recipe = RerankerRecipe(engine.corpus, _lessons(settings, out), settings, device=device)
         described = {
             "recipe": settings.model_dump(mode="json"),
             "lessons": len(recipe.lessons), "held_out": len(recipe.held_out), "base": recipe.base.sha256,
         }  # fmt: skip
         result = train(recipe, settings.train, out, device=device, description=described, on_log=on_log)
+        if not here.leads:
+            return {}
         if result.best is not None:
             recipe.load_state_dict(load_best(out)[1])
         with torch.no_grad():
             scores = recipe.measure(recipe.held_out)
     path = out / f"{settings.role}-reranker.safetensors"
-    recipe.save(path, scores)
+    errors = recipe.save(path, scores)
+    questions = (*settings.data.questions, *settings.data.synthetic)
     card = {
         **described, "steps": result.steps, "best_step": result.best_step, "seconds": round(result.seconds, 1),
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "held_out_scores": scores,
-        "questions": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in settings.data.questions},
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "held_out_scores": scores, "lost_by_rank": errors,
+        "questions": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in questions},
     }  # fmt: skip
     (out / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return scores
 
 
-def _lessons(index: Path, settings: RerankerSettings, out: Path) -> list[Lesson]:
+def _lessons(settings: RerankerSettings, out: Path) -> list[Lesson]:
     path = settings.lessons or out / LESSONS
-    if path.is_file():
-        return load_lessons(path)
-    if not settings.data.questions:
-        raise TrainingError("no lessons and no questions to mine them for: set data.questions or lessons")
-    questions = [question for file in settings.data.questions for question in read_questions(file)]
-
-    def advance(done: int) -> None:
-        if done % 100 == 0:
-            log.info("%d of %d questions mined", done, len(questions))
-
-    with CrossFitted(index, settings.ranking) as fitted:
-        lessons = list(mine(fitted.engine, questions, settings.role, depth=settings.depth, advance=advance))
-    save_lessons(lessons, path)
-    return lessons
-
-
-def begin_from(bert: Bert, path: Path, *, scale: float) -> None:
-    """Give a wrapped encoder the updates of an adapter file; TrainingError if its rank or its shapes differ."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            saved = float((file.metadata() or {})["scale"])
-            tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise TrainingError(f"{path}: no readable adapter to start from ({error})") from error
-    with torch.no_grad():
-        for name, parameter in bert.named_parameters():
-            if parameter.requires_grad:
-                found = tensors.get(name)
-                if found is None or found.shape != parameter.shape:
-                    raise TrainingError(f"{path}: {name} should have shape {tuple(parameter.shape)}; set rank to its")
-                parameter.copy_(found * (saved / scale) if name.endswith(".B") else found)
+    return gather_lessons(settings.data, settings.role, path, ranking=settings.ranking, depth=settings.depth)
 
 
 ROLE = Role(RerankerSettings, train_reranker)

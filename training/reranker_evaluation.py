@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from helios.retrieval.rerank import Mix
 from training.reranker_lessons import Candidate, Lesson, Role
 
-WEIGHTS = tuple(weight / 10 for weight in range(11))
-"""Shares of the reranker that are tried; 0 is the order of retrieval."""
+WEIGHTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0)
+"""Weights of the reranker beside retrieval that are tried; 0 is the order of retrieval."""
+ALONE = 1e6
+"""A weight at which retrieval does not count any more."""
 DEPTH = 50
 SEEDS = 10
 """Nodes that expansion begins from (HELIOS 4.2, b)."""
@@ -40,7 +42,8 @@ def measure_orders(
     """
     by_weight = {weight: mean_measures(_orders(lessons, values, weight, logits=logits)) for weight in WEIGHTS}
     best = max(WEIGHTS, key=lambda weight: by_weight[weight].chosen(role))
-    found, before, alone = by_weight[best], by_weight[0.0], by_weight[1.0]
+    found, before = by_weight[best], by_weight[0.0]
+    alone = mean_measures(_orders(lessons, values, ALONE, logits=logits))
     return {
         "score": found.chosen(role),
         "weight": best,

@@ -1,4 +1,4 @@
-"""Lessons for the rerankers: what the engine found for a question, and what of it is right (HELIOS B.1, B.2).
+"""Lessons for rerankers and encoder: what the engine found for a question, and what of it is right (B.1, B.2).
 
 A candidate of g_e is an edge, one of g_n a node; both are pairs (segment, passage) with -1 for a missing side.
 """
@@ -17,6 +17,7 @@ from helios.evaluation.edges import EdgeId, RankedEdge
 from helios.evaluation.linearise import linearise_edge
 from helios.evaluation.measures import contains_answer, distinct_gold
 from helios.evaluation.questions import Question
+from helios.index.durable import write_atomically
 from helios.types import Edge
 
 Role = Literal["edge", "node"]
@@ -47,6 +48,10 @@ class Lesson:
     candidates: tuple[Candidate, ...]
     missed: tuple[Pair, ...]
     """Gold pairs of the corpus that were not found."""
+    answers: tuple[str, ...] = ()
+    """What counts as an answer; empty in files of earlier versions."""
+    synthetic: bool = False
+    """Whether templates asked: such questions are learned from and never measured on."""
 
     @property
     def positives(self) -> tuple[Pair, ...]:
@@ -54,9 +59,14 @@ class Lesson:
         return tuple(candidate.pair for candidate in self.candidates if candidate.gold >= 0) + self.missed
 
     @property
+    def wrong(self) -> tuple[Candidate, ...]:
+        """Candidates that are neither gold nor hold an answer, best first."""
+        return tuple(c for c in self.candidates if c.gold < 0 and not c.has_answer)
+
+    @property
     def negatives(self) -> tuple[Pair, ...]:
         """Wrong pairs, best first."""
-        return tuple(c.pair for c in self.candidates if c.gold < 0 and not c.has_answer)
+        return tuple(c.pair for c in self.wrong)
 
 
 def mine(
@@ -91,7 +101,7 @@ def _edge_lesson(engine: Engine, question: Question, depth: int) -> Lesson:
         candidates.append(Candidate(_pair(scored.edge), scored.score, meets[0] if meets else -1, has_answer))
     found = {candidate.gold for candidate in candidates}
     missed = [pair for number, wanted in enumerate(gold) if number not in found and (pair := _known(engine, wanted))]
-    return Lesson(question.text, question.table_id or "", len(gold), tuple(candidates), tuple(missed))
+    return Lesson(question.text, question.table_id or "", len(gold), tuple(candidates), tuple(missed), question.answers)
 
 
 def _node_lesson(engine: Engine, question: Question, edges: Lesson) -> Lesson:
@@ -107,7 +117,7 @@ def _node_lesson(engine: Engine, question: Question, edges: Lesson) -> Lesson:
         for node, score in best.items()
     )
     missed = tuple(node for node in wanted if node not in best)
-    return Lesson(edges.question, edges.table, len(wanted), candidates, missed)
+    return Lesson(edges.question, edges.table, len(wanted), candidates, missed, question.answers)
 
 
 def _sides(pair: Pair) -> list[Pair]:
@@ -152,7 +162,9 @@ def as_edge(pair: Pair) -> Edge:
 
 def save_lessons(lessons: Sequence[Lesson], path: Path) -> None:
     """Write lessons as Parquet, a row a question; `datasets` reads it."""
-    pq.write_table(pa.Table.from_pylist([asdict(lesson) for lesson in lessons], schema=SCHEMA), path)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist([asdict(lesson) for lesson in lessons], schema=SCHEMA), sink)
+    write_atomically(path, bytes(sink.getvalue()))
 
 
 def load_lessons(path: Path) -> list[Lesson]:
@@ -168,6 +180,8 @@ def load_lessons(path: Path) -> list[Lesson]:
             row["gold_count"],
             tuple(Candidate(tuple(c["pair"]), c["score"], c["gold"], c["has_answer"]) for c in row["candidates"]),
             tuple((segment, passage) for segment, passage in row["missed"]),
+            tuple(row["answers"] or ()),
+            bool(row["synthetic"]),
         )
         for row in rows
     ]
@@ -183,5 +197,7 @@ SCHEMA = pa.schema(
             pa.struct({"pair": _PAIR, "score": pa.float64(), "gold": pa.int64(), "has_answer": pa.bool_()})
         ),
         "missed": pa.list_(_PAIR),
+        "answers": pa.list_(pa.string()),
+        "synthetic": pa.bool_(),
     }
 )

@@ -58,12 +58,14 @@ def measure_answer(question: Question, answer: Answer, *, latency_ms: float = 0.
 def answer_measures(
     results: Sequence[AnswerResult], *, samples: int = 1000, seed: int = 0
 ) -> tuple[MeasureResult, ...]:
-    """Means from 0 to 1 with intervals: EM, F1, answered, supported (of those answered), EM of those answered."""
+    """Means from 0 to 1 with intervals: EM, F1, answered, abstained, supported and EM (of those answered), degraded."""
     answered = [row for row in results if not row.answer.abstained]
     columns = {
         "EM": [float(row.exact_match) for row in results],
         "F1": [row.f1 for row in results],
         "answered": [float(not row.answer.abstained) for row in results],
+        "abstained": [float(row.answer.abstained) for row in results],
+        "degraded": [float(row.answer.degraded) for row in results],
         "supported": [float(row.answer.support in (Support.CHECKED, Support.CITED)) for row in answered],
         "EM of answered": [float(row.exact_match) for row in answered],
     }

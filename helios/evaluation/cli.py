@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +27,7 @@ from helios.retrieval.edges import fusion_of
 
 if TYPE_CHECKING:
     from helios.engine import Engine
+    from helios.evaluation.ablation.variants import Group
     from helios.types import Evidence
 
 
@@ -69,6 +70,15 @@ def eval_command(
     ] = None,
     k1: Annotated[float, typer.Option("--bm25-k1", min=0.0, help="BM25's term saturation.")] = K1,
     b: Annotated[float, typer.Option("--bm25-b", min=0.0, max=1.0, help="BM25's length normalisation.")] = B,
+    ablate: Annotated[
+        str | None,
+        typer.Option("--ablate", help="Compare variants: all, or stages,edges,units,beam,prompts."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="With --ablate: folder for tables, plot and figures by question; resumed."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
     ] = None,
@@ -78,6 +88,11 @@ def eval_command(
     answers: Annotated[
         bool, typer.Option("--answers", help="Also answer every question, and measure EM and F1.")
     ] = False,
+    llm: Annotated[
+        str | None,
+        typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     per_question: Annotated[
@@ -89,23 +104,36 @@ def eval_command(
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     if answers and (unit or baselines_only):
         raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
+    if out is not None and ablate is None:
+        raise typer.BadParameter("--out is where --ablate writes: give --ablate too, or --run for a ranked list")
+    others = {"--baseline": baseline, "--unit": unit, "--answers": answers, "--exact": exact, "--run": run}
+    groups = _groups(ablate, others | {"--qrels": qrels, "--per-question": per_question})
+    from helios.reading.asking import llm_overrides
+
     asked = read_questions(questions)[:limit]
-    engine = _open(index, overrides or [])
-    names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
-    config = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
-    reports = []
-    for name in names:
-        settings = config | ({"unit": unit.value} if name == "helios" and unit else {})
-        if name.startswith("bm25"):
-            settings |= {"k1": k1, "b": b}
-        found: dict[str, Evidence] = {}
-        search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
-        report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
-        if answers and name == "helios":
-            report = _with_answers(report, engine, asked, found, seed=seed)
-        reports.append(report)
-        _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
-    exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
+    with _open(index, config, llm_overrides(llm, model, overrides or ())) as engine:
+        if groups:
+            from helios.evaluation.ablation.command import ablate as run_ablation
+
+            run_ablation(engine, asked, groups, source=questions, depth=k, seed=seed, out=out, as_json=as_json)
+            return
+        names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
+        measured = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
+        reports = []
+        for name in names:
+            settings = measured | ({"unit": unit.value} if name == "helios" and unit else {})
+            if name.startswith("bm25"):
+                settings |= {"k1": k1, "b": b}
+            found: dict[str, Evidence] = {}
+            search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
+            report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
+            if answers and name == "helios":
+                report = _with_answers(report, engine, asked, found, seed=seed)
+            reports.append(report)
+            _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
+        exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
     if as_json:
         documents = [to_json(report, with_questions=per_question) for report in reports]
         shown = {"systems": documents} | ({"exactness": asdict(exactness)} if exactness else {})
@@ -122,11 +150,26 @@ def eval_command(
         )
 
 
-def _open(index: Path, overrides: Sequence[str]) -> "Engine":
+def _groups(ablate: str | None, others: Mapping[str, object]) -> "list[Group]":
+    """The groups of an ablation, none without `--ablate`; BadParameter beside options that it has no use for."""
+    if ablate is None:
+        return []
+    from helios.evaluation.ablation.variants import parse_groups
+
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise typer.BadParameter(f"--ablate compares whole searches: leave out {' and '.join(given)}")
+    try:
+        return parse_groups(ablate)
+    except ValueError as error:
+        raise typer.BadParameter(f"--ablate: {error}") from None
+
+
+def _open(index: Path, config: Path | None, overrides: Sequence[str]) -> "Engine":
     """The engine, imported late: wrong usage and unreadable questions are told without loading models."""
     from helios.engine import Engine
 
-    return Engine.open(index, overrides=overrides)
+    return Engine.open(index, config=config, overrides=overrides)
 
 
 def _exactness(engine: "Engine", questions: Sequence[Question], count: int, *, seed: int) -> Exactness:
@@ -164,8 +207,7 @@ def _with_answers(
     seed: int,
 ) -> EvaluationReport:  # fmt: skip
     """The report with EM and F1 of the configured reader over the evidence that was found."""
-    from helios.reading.asking import open_reader
-    from helios.reading.citations import checked
+    from helios.reading.asking import open_reader, read_evidence
 
     console = Console(stderr=True)
     with (
@@ -174,7 +216,7 @@ def _with_answers(
     ):
         task = bar.add_task(f"reading ({reader.name})", total=len(questions))
         results = measure_answers(
-            lambda question: checked(reader.read(question, found[question]), engine.corpus),
+            lambda question: read_evidence(engine, reader, found[question]),
             questions,
             progress=lambda done: bar.update(task, completed=done),
         )

@@ -28,6 +28,10 @@ class LateInteraction:
         units = part.search.units if unit is RetrievalUnit.EDGE else node_units(part.graph)
         self._search = FactoredSearch(part.tokens, part.postings, units, threads=threads)
 
+    def close(self) -> None:
+        """End its threads."""
+        self._search.close()
+
     def search(self, question: str, *, k: int = 50) -> tuple[RankedEdge, ...]:
         """The k best edges that the ranked units stand for."""
         query = Query.of(question, self.encoder.encode_question(question), self.part.tokens)

@@ -62,6 +62,8 @@ def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                         yield line, _object(path, line, text)
     except FileNotFoundError:
         raise EvaluationError(f"questions file {path} does not exist") from None
+    except (IsADirectoryError, PermissionError) as error:
+        raise EvaluationError(f"questions file {path} cannot be read: {error.strerror}") from None
     except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise RecordError(path, line + 1, f"cannot be read on: {error}") from error
 

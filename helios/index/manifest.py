@@ -133,7 +133,9 @@ def read_manifest(directory: Path) -> Manifest:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise IndexFormatError(f"{path}: damaged: {where}: {first['msg']}") from None
+        raise IndexFormatError(
+            f"{path}: damaged: {where}: {first['msg']}; restore it or build the index again"
+        ) from None
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
@@ -162,7 +164,7 @@ def _read_document(directory: Path, path: Path) -> dict[str, Any]:
     except OSError as error:
         raise IndexFormatError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:
-        raise IndexFormatError(f"{path}: damaged: not JSON ({error})") from None
+        raise IndexFormatError(f"{path}: damaged: not JSON ({error}); restore it or build the index again") from None
     if not isinstance(document, dict):
         raise IndexFormatError(f"{path}: not the manifest of a HELIOS index: expected an object")
     return document

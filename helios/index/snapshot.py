@@ -175,4 +175,7 @@ def _check_sizes(index: Path, part: Part) -> None:
         except FileNotFoundError:
             raise IndexFormatError(f"{path}: missing; restore it or build the index again") from None
         if size != entry.size:
-            raise IndexFormatError(f"{path}: damaged: {size} bytes, expected {entry.size}")
+            raise IndexFormatError(
+                f"{path}: damaged: {size} bytes, expected {entry.size}; restore it or build the index again "
+                "(`helios index fsck` finds all that is damaged)"
+            )

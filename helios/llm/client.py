@@ -15,7 +15,7 @@ from helios.llm.budget import Budget, estimate_tokens
 from helios.llm.cache import ReplyCache
 from helios.llm.loop import EventLoop
 from helios.llm.outcome import Answer, Failure, FailureKind, Outcome, Shape, Usage
-from helios.llm.request import Message, Request
+from helios.llm.request import Message, Misfit, Request
 
 _DELIVERIES = 2
 """Times that a call is sent where the server was at fault."""
@@ -51,22 +51,12 @@ class LlmClient:
 
     @classmethod
     def open(cls, settings: LlmSettings) -> "LlmClient":
-        """A client of the configured server; sends nothing yet.
+        """A client of the configured model; a server is sent nothing yet, a model in this process is loaded.
 
-        Raises ConfigError where `llm.base_url` or `llm.model` is not set, the environment variable named by
-        `llm.api_key_env` is empty, or the extra `llm` is not installed.
+        Raises ConfigError where no model is configured or what it needs is missing; see `open_backend`.
         """
-        if not settings.base_url or not settings.model:
-            raise ConfigError("no language model is configured: set llm.base_url and llm.model")
-        key = os.environ.get(settings.api_key_env) if settings.api_key_env else None
-        if settings.api_key_env and not key:
-            raise ConfigError(f"llm.api_key_env names {settings.api_key_env}, which is not set in the environment")
-        try:
-            from helios.llm.endpoint import OpenAiEndpoint
-        except ImportError as error:
-            raise ConfigError(f"the language model needs {error.name}: install helios-retrieval[llm]") from None
         cache = ReplyCache(settings.cache, entries=settings.cache_entries) if settings.cache else None
-        return cls(OpenAiEndpoint(settings.base_url, settings.model, api_key=key), settings, cache=cache)
+        return cls(open_backend(settings), settings, cache=cache)
 
     def budget(self, *, deadline: float | None = None) -> Budget:
         """A fresh budget for one question; `deadline` is an instant of time.monotonic()."""
@@ -134,7 +124,7 @@ class LlmClient:
             return None
         text = await asyncio.to_thread(self.cache.get, key)
         value = None if text is None else request.read(text)
-        return None if value is None or isinstance(value, str) else Answer(value, cached=True)
+        return None if value is None or isinstance(value, Misfit) else Answer(value, cached=True)
 
     async def _attempt(
         self, slots: asyncio.Semaphore, request: Request[Shape], messages: Sequence[Message], budget: Budget
@@ -144,9 +134,9 @@ class LlmClient:
         if isinstance(reply, Undelivered):
             return Failure(reply.kind, reply.detail, used), ()
         value = request.read(reply.text)
-        if not isinstance(value, str):
+        if not isinstance(value, Misfit):
             return Answer(value, used), ()
-        failure = _misfit(reply, value, used)
+        failure = _failure(reply, value, used)
         return failure, _repair(messages, reply, failure)
 
     async def _send(
@@ -193,6 +183,39 @@ class LlmClient:
         return outcome, usage
 
 
+def open_backend(settings: LlmSettings) -> Backend:
+    """The server or the model in this process that the settings name.
+
+    Raises ConfigError where `llm.model`, or for a server `llm.base_url`, is not set, the environment variable named
+    by `llm.api_key_env` holds no key, or the package that is needed is not installed.
+    """
+    if settings.backend == "vllm":
+        if not settings.model:
+            raise ConfigError("no language model is configured: set llm.model to a folder or a hub name")
+        from helios.llm.vllm_engine import VllmEngine
+
+        return VllmEngine.load(settings.model, context_tokens=settings.context_tokens, gpus=settings.gpus)
+    if not settings.base_url or not settings.model:
+        raise ConfigError("no language model is configured: set llm.base_url and llm.model")
+    try:
+        from helios.llm.endpoint import OpenAiEndpoint
+    except ImportError as error:
+        raise ConfigError(f"the language model needs {error.name}: install helios-retrieval[llm]") from None
+    return OpenAiEndpoint(settings.base_url, settings.model, api_key=read_key(settings.api_key_env))
+
+
+def read_key(variable: str | None) -> str | None:
+    """The key in an environment variable, None where none is named; ConfigError, without it, if it cannot be one."""
+    if not variable:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise ConfigError(f"llm.api_key_env names {variable}, which is not set in the environment")
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"the environment variable {variable} holds characters that no key has")
+    return key
+
+
 def _charge(outcome: Reply | Undelivered, prompt: int) -> Usage:
     """What a call took; the prompt's estimate where the server counted nothing but worked."""
     if isinstance(outcome, Reply):
@@ -200,12 +223,10 @@ def _charge(outcome: Reply | Undelivered, prompt: int) -> Usage:
     return Usage(1, prompt if outcome.kind is FailureKind.LATE else 0)
 
 
-def _misfit(reply: Reply, wrong: str, used: Usage) -> Failure:
-    """The failure of a reply that came but does not fit."""
-    if not reply.text.strip():
-        return Failure(FailureKind.EMPTY, "the reply has no content", used)
+def _failure(reply: Reply, misfit: Misfit, used: Usage) -> Failure:
+    """The failure of a reply that came but is none."""
     cut = f"cut off after {reply.usage.completion_tokens if reply.usage else 'its'} tokens; " if reply.truncated else ""
-    return Failure(FailureKind.MALFORMED, f"{cut}{wrong}", used)
+    return Failure(misfit.kind, f"{cut}{misfit.detail}", used)
 
 
 def _repair(messages: Sequence[Message], reply: Reply, failure: Failure) -> tuple[Message, ...]:

@@ -4,19 +4,22 @@ The openai SDK carries the request; its reply is read here, because the SDK hand
 without checking it.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 from pydantic import BaseModel, ValidationError
 
 from helios.llm.backend import Reply, Undelivered
 from helios.llm.outcome import FailureKind, Usage
+from helios.llm.quoting import clip
 from helios.llm.request import Message
 
 _PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
-_DETAIL_CHARACTERS = 300
+_DETAIL_BYTES = 300
 _NO_KEY = "none"
 """Sent where no key is configured, so that the SDK takes none from the environment."""
 
@@ -38,8 +41,19 @@ class _Envelope(BaseModel):
     usage: dict[str, Any] | None = None
 
 
+class _Model(BaseModel):
+    id: str
+
+
+class _Models(BaseModel):
+    data: list[_Model]
+
+
 class OpenAiEndpoint:
-    """One model of one server."""
+    """One model of one server.
+
+    Redirects are not followed: the key and the evidence go to the configured host and to no other.
+    """
 
     def __init__(self, base_url: str, model: str, *, api_key: str | None = None) -> None:
         self.base_url = base_url
@@ -71,7 +85,19 @@ class OpenAiEndpoint:
             )
         except openai.APIError as error:
             return self._undelivered(error)
-        return _read(response.http_response.content)
+        return self._read(response.http_response.content)
+
+    async def models(self, *, timeout: float) -> tuple[str, ...] | Undelivered:
+        """Names of the models that the server offers."""
+        try:
+            response = await self._connection().models.with_raw_response.list(timeout=timeout)
+        except openai.APIError as error:
+            return self._undelivered(error)
+        try:
+            listed = _Models.model_validate_json(response.http_response.content)
+        except ValidationError:
+            return Undelivered(FailureKind.MALFORMED, "not a list of models")
+        return tuple(model.id for model in listed.data)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -84,7 +110,11 @@ class OpenAiEndpoint:
         if self._client is None:
             omitted: Any = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
             self._client = openai.AsyncOpenAI(
-                base_url=self.base_url, api_key=self._key or _NO_KEY, max_retries=0, default_headers=omitted
+                base_url=self.base_url,
+                api_key=self._key or _NO_KEY,
+                max_retries=0,
+                default_headers=omitted,
+                http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
             )
         return self._client
 
@@ -97,6 +127,10 @@ class OpenAiEndpoint:
         return Undelivered(FailureKind.UNAVAILABLE, self._clean(f"{error.message}{cause}"), _PAUSE)
 
     def _rejected(self, error: openai.APIStatusError) -> Undelivered:
+        if error.response.is_redirect:
+            host = urlsplit(error.response.headers.get("location", "")).netloc or "another path"
+            words = f"HTTP {error.status_code}: redirects to {host}, which is not followed: set llm.base_url to it"
+            return Undelivered(FailureKind.UNAVAILABLE, self._clean(words))
         detail = self._clean(f"HTTP {error.status_code}: {error.message}")
         if error.code == "content_filter":
             return Undelivered(FailureKind.REFUSED, detail)
@@ -105,26 +139,24 @@ class OpenAiEndpoint:
 
     def _clean(self, text: str) -> str:
         """A server's words in one short line, without the key."""
-        line = " ".join(text.split())
-        if self._key:
-            line = line.replace(self._key, "***")
-        return line[:_DETAIL_CHARACTERS]
+        return clip(text.replace(self._key, "***") if self._key else text, _DETAIL_BYTES)
 
-
-def _read(content: bytes) -> Reply | Undelivered:
-    """The text of a chat completion; MALFORMED if it is none, REFUSED if the model declined."""
-    try:
-        envelope = _Envelope.model_validate_json(content)
-    except ValidationError as error:
-        return Undelivered(FailureKind.MALFORMED, f"not a chat completion ({error.error_count()} errors)", _PAUSE)
-    usage = _usage(envelope.usage)
-    if not envelope.choices:
-        return Reply("", usage=usage)
-    choice = envelope.choices[0]
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        refusal = " ".join((choice.message.refusal or "stopped by the server's filter").split())
-        return Undelivered(FailureKind.REFUSED, refusal[:_DETAIL_CHARACTERS])
-    return Reply(choice.message.content or "", truncated=choice.finish_reason == "length", usage=usage)
+    def _read(self, content: bytes) -> Reply | Undelivered:
+        """The text of a chat completion; MALFORMED if it is none, REFUSED if the model declined."""
+        try:
+            envelope = _Envelope.model_validate_json(content)
+        except ValidationError as error:
+            return Undelivered(FailureKind.MALFORMED, f"not a chat completion ({error.error_count()} errors)", _PAUSE)
+        usage = _usage(envelope.usage)
+        if not envelope.choices:
+            return Reply("", usage=usage)
+        choice = envelope.choices[0]
+        if choice.message.refusal or choice.finish_reason == "content_filter":
+            refusal = choice.message.refusal or "stopped by the server's filter"
+            return Undelivered(FailureKind.REFUSED, self._clean(refusal))
+        text = choice.message.content or ""
+        text = text.replace(self._key, "***") if self._key else text
+        return Reply(text, truncated=choice.finish_reason == "length", usage=usage)
 
 
 def _usage(counts: dict[str, Any] | None) -> Usage | None:
@@ -141,4 +173,4 @@ def _pause(error: openai.APIStatusError) -> float:
         asked = float(error.response.headers.get("retry-after", _PAUSE))
     except ValueError:
         return _PAUSE
-    return min(max(asked, 0.0), _LONGEST_PAUSE)
+    return min(max(asked, 0.0), _LONGEST_PAUSE) if math.isfinite(asked) else _PAUSE

@@ -18,6 +18,8 @@ class FailureKind(StrEnum):
     """Two replies in a row did not fit the schema, or the server's envelope was not readable."""
     LATE = "late"
     """No complete reply before the deadline of the call or of the question."""
+    CONTRADICTORY = "contradictory"
+    """Two replies in a row did not fit; the first one fits the schema but says two things at once."""
     EMPTY = "empty"
     """A reply without any content."""
     UNAVAILABLE = "unavailable"

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal
 
 from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
 
-from helios.llm.outcome import Shape
+from helios.llm.outcome import FailureKind, Shape
+from helios.llm.quoting import clip
 
 _FORMAT = 1
 """Part of every cache key; raise it when the way a request is sent changes."""
 _ERRORS_SHOWN = 3
+_ERROR_BYTES = 160
+_CONTRADICTION = "contradiction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,19 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a reply is none: MALFORMED, CONTRADICTORY or EMPTY, in words."""
+
+    kind: FailureKind
+    detail: str
+
+
+def contradiction(detail: str) -> PydanticCustomError:
+    """What a validator of a shape raises for a reply that says two things at once."""
+    return PydanticCustomError(_CONTRADICTION, "{detail}", {"detail": detail})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +56,25 @@ class Request(Generic[Shape]):
         parts = [_FORMAT, model, [[message.role, message.content] for message in self.messages], self.schema()]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def read(self, text: str) -> "Shape | str":
-        """The reply as a value, or in words why it does not fit the schema."""
+    def read(self, text: str) -> "Shape | Misfit":
+        """The reply as a value of the shape, or why it is none; nothing else of a reply is ever looked at."""
+        if not text.strip():
+            return Misfit(FailureKind.EMPTY, "the reply has no content")
         try:
             return self.shape.model_validate_json(text, strict=True)
         except ValidationError as error:
-            return _explain(error)
+            return _explain(error, text)
 
 
-def _explain(error: ValidationError) -> str:
-    """The first errors with their places, without the library's links."""
+def _explain(error: ValidationError, text: str) -> Misfit:
+    """The first errors with their places, short and without the library's links; what is no JSON is shown in part."""
+    problems = error.errors(include_url=False)
     lines = []
-    for problem in error.errors(include_url=False)[:_ERRORS_SHOWN]:
+    for problem in problems[:_ERRORS_SHOWN]:
         where = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"{where}: {problem['msg']}" if where else problem["msg"])
-    return "; ".join(lines)
+        lines.append(clip(f"{where}: {problem['msg']}" if where else problem["msg"], _ERROR_BYTES))
+    kinds = {problem["type"] for problem in problems}
+    if "json_invalid" in kinds:
+        lines.append(f"it begins {clip(text, 60)!r}")
+    kind = FailureKind.CONTRADICTORY if kinds == {_CONTRADICTION} else FailureKind.MALFORMED
+    return Misfit(kind, "; ".join(lines))

@@ -2,6 +2,7 @@
 
 A linear layer with weight W becomes W + scale · B A. A file is safetensors with `layers.N.NAME.A` (rank, in) and
 `layers.N.NAME.B` (out, rank), the trained tensors of a head under names that begin with `head.`, and metadata.
+Files of full training also update embeddings so, and hold `PARAMETER.delta` for biases and norms: what is added.
 """
 
 from collections.abc import Iterator, Mapping
@@ -69,6 +70,8 @@ def apply_adapter(bert: Bert, path: Path) -> dict[str, Tensor]:
     scale, tensors = _read(path)
     parameters: dict[str, Any] = dict(bert.named_parameters())
     for name in sorted(tensors):
+        if name.endswith(".delta"):
+            _add(parameters.get(name.removesuffix(".delta")), tensors[name], f"{path}: {name}")
         if not name.endswith(".A"):
             continue
         target = f"{name.removesuffix('.A')}.weight"
@@ -79,6 +82,13 @@ def apply_adapter(bert: Bert, path: Path) -> dict[str, Tensor]:
         with torch.no_grad():
             weight += scale * (up @ down)
     return {name: tensor for name, tensor in tensors.items() if name.startswith("head.")}
+
+
+def _add(parameter: Tensor | None, delta: Tensor, what: str) -> None:
+    if parameter is None or parameter.shape != delta.shape:
+        raise ModelError(f"{what} does not fit this encoder; was it trained from another base?")
+    with torch.no_grad():
+        parameter += delta
 
 
 def _read(path: Path) -> tuple[float, dict[str, Tensor]]:

@@ -62,6 +62,9 @@ class TokenEncoder(Protocol):
     def token_spans(self, text: str) -> NDArray[np.int32]:
         """The spans that `encode_documents` would give, without running the model."""
 
+    def for_pairs(self) -> "TokenEncoder":
+        """The same model for texts of two nodes, which keeps twice as many tokens as far as the model can read."""
+
 
 class MiniLMEncoder:
     """Token vectors of a BERT-shaped encoder's last layer; punctuation and special tokens are not kept.
@@ -164,6 +167,15 @@ class MiniLMEncoder:
     def token_spans(self, text: str) -> NDArray[np.int32]:
         encoding = self._tokenizer.encode(text)
         return self._spans(encoding, self._kept(encoding))
+
+    def for_pairs(self) -> "MiniLMEncoder":
+        limit = int(self._bert.config.max_position_embeddings)
+        twin = MiniLMEncoder(
+            self.base, adapter=self.adapter, runtime=self.runtime, max_tokens=min(2 * self.max_tokens, limit),
+            batch_tokens=self.batch_tokens, threads=self.threads,
+        )  # fmt: skip
+        twin.__dict__["_bert"] = self._bert  # where `once` keeps it: the weights are shared
+        return twin
 
     def count_tokens(self, texts: Sequence[str]) -> int:
         """Tokens that the texts would be stored as."""

@@ -60,7 +60,9 @@ class EdgeRanker:
             trained_on, calibration = tuple(card["features"]), Calibration(**card["calibration"])
             trees = lightgbm.Booster(model_file=folder / "trees.txt")
         except (OSError, ValueError, KeyError, TypeError, lightgbm.basic.LightGBMError) as error:
-            raise ModelError(f"{folder}: no readable ranker ({error})") from error
+            raise ModelError(
+                f"{folder}: no folder that `helios train ranker` wrote ({type(error).__name__}: {error})"
+            ) from error
         if trained_on != features:
             raise ModelError(f"{folder}: was trained on other features than this version computes; train it again")
         return cls(trees, features, calibration)

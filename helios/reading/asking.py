@@ -1,19 +1,28 @@
 """From an engine and a question to a checked answer: search, read, read again what is cited."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helios.config import Config
+from helios.config import Config, load_config
+from helios.llm.budget import Budget
 from helios.reading.base import Answer, Reader
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader
+from helios.reading.llm import LlmReader
 from helios.reading.vectors import StoredVectors
 from helios.types import Evidence
 
 if TYPE_CHECKING:
     from helios.engine import Engine
+
+TRIES = 2
+"""Times that a model is asked for one reading."""
+FRAME_TOKENS = 2000
+"""Tokens around the evidence: instructions, schema, question, and a reply that has to be mended."""
 
 
 @contextmanager
@@ -30,17 +39,51 @@ def open_reader(engine: "Engine", config: Config) -> Iterator[Reader]:
     if settings.reader == "extractive":
         yield extractive
         return
-    from helios.llm.client import LlmClient
-    from helios.reading.llm import LlmReader
-
-    with LlmClient.open(config.llm) as client:
-        limits = config.llm
-        yield LlmReader(
-            client, prompt_tokens=limits.prompt_tokens, reply_tokens=limits.reply_tokens, fallback=extractive
-        )
+    limits = config.llm
+    client = engine.stages.language_model
+    yield LlmReader(client, prompt_tokens=limits.prompt_tokens, reply_tokens=limits.reply_tokens, fallback=extractive)
 
 
 def answer_question(engine: "Engine", reader: Reader, question: str, *, k: int = 50) -> tuple[Answer, Evidence]:
-    """Search the k best edges, read them, and keep the citations that the store confirms."""
-    evidence = engine.search(question, k=k)
-    return checked(reader.read(question, evidence), engine.corpus), evidence
+    """Search the k best edges, read them, and keep the citations that the store confirms.
+
+    Refiner and reader share what the question may spend on a language model; the reader's share is kept for it.
+    """
+    budget = reader.model.budget() if isinstance(reader, LlmReader) else None
+    evidence = engine.search(question, k=k, budget=_before_reading(budget, engine.config))
+    return read_evidence(engine, reader, evidence, budget=budget), evidence
+
+
+def _before_reading(budget: Budget | None, config: Config) -> Budget | None:
+    """The budget without what a reading takes at most: a second try, each sent twice."""
+    if budget is None:
+        return None
+    tokens = TRIES * (config.llm.prompt_tokens + config.llm.reply_tokens + FRAME_TOKENS)
+    return budget.keeping(calls=2 * TRIES, tokens=tokens, seconds=config.llm.call_seconds)
+
+
+def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budget: Budget | None = None) -> Answer:
+    """A checked answer from evidence that was found, with the notes and failures of the search before its own."""
+    if isinstance(reader, LlmReader):
+        answer = reader.read(evidence.question, evidence, budget=budget)
+    else:
+        answer = reader.read(evidence.question, evidence)
+    answer = checked(answer, engine.corpus)
+    notes = (*evidence.notes, *answer.notes)
+    return replace(answer, notes=notes, degraded=answer.degraded or evidence.degraded)
+
+
+def llm_overrides(base_url: str | None, model: str | None, overrides: Sequence[str] = ()) -> list[str]:
+    """`overrides` after the settings that send every stage that can ask a language model to this one.
+
+    Without a model's name the server is asked for its only one. ConfigError if it has several or does not say.
+    """
+    if base_url is None:
+        return list(overrides)
+    settings = [f"llm.base_url={json.dumps(base_url)}", "refinement.mode=llm", "reading.reader=llm", *overrides]
+    limits = load_config(overrides=settings).llm
+    if not (model or limits.model):
+        from helios.llm.probe import only_model
+
+        model = only_model(limits)
+    return [*([f"llm.model={json.dumps(model)}"] if model else []), *settings]

@@ -73,6 +73,10 @@ class Answer:
     """Citations that did not check out, and why."""
     alternatives: tuple[tuple[str, float], ...] = ()
     """Other answers with their confidence, best first."""
+    notes: tuple[str, ...] = ()
+    """What the search and the reader did or could not do, in words, in the order of the stages."""
+    degraded: bool = False
+    """Whether a language model failed somewhere, so that a local stage or reader stands in its place."""
 
     @property
     def abstained(self) -> bool:

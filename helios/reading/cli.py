@@ -24,18 +24,29 @@ def ask_command(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
     k: Annotated[int, typer.Option("-k", min=1, help="How many edges to search for.")] = 50,
-    llm: Annotated[bool, typer.Option("--llm", help="Read with the language model of llm.base_url.")] = False,
+    llm: Annotated[
+        str | None,
+        typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model; the server's only one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
+    ] = None,
 ) -> None:
     """Answer a question and cite the cells and sentences that say so, or say why not."""
     if not question.strip():
         raise typer.BadParameter("the question is empty")
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
     from helios.engine import Engine
-    from helios.reading.asking import answer_question, open_reader
+    from helios.reading.asking import answer_question, llm_overrides, open_reader
 
-    settings = [*(overrides or []), *(["reading.reader=llm"] if llm else [])]
-    with Engine.open(index, overrides=settings) as engine, open_reader(engine, engine.config) as reader:
+    settings = llm_overrides(llm, model, overrides or ())
+    with Engine.open(index, config=config, overrides=settings) as engine, open_reader(engine, engine.config) as reader:
         answer, _ = answer_question(engine, reader, question, k=k)
         shown = answer_json(answer, engine.corpus)
     if as_json:
@@ -81,6 +92,9 @@ def _print(shown: dict[str, Any], answer: Answer) -> None:
         console.print(f"    [cyan]{escape(citation['place'])}[/cyan]: {words}", soft_wrap=True)
     for problem in answer.dropped:
         console.print(f"    [dim]dropped citation: {escape(problem)}[/dim]", soft_wrap=True)
+    for note in answer.notes:
+        colour = "yellow" if answer.degraded else "dim"
+        console.print(f"    [{colour}]{escape(note)}[/{colour}]", soft_wrap=True)
     others = ", ".join(f"{text} {confidence:.0%}" for text, confidence in answer.alternatives)
     if others:
         console.print(f"    [dim]else: {escape(others)}[/dim]", soft_wrap=True)

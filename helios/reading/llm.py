@@ -1,22 +1,27 @@
 """A language model as reader: labelled evidence in, an answer with quotes out, every quote traced to its place."""
 
+import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from helios.llm.budget import estimate_tokens
+from helios.llm.budget import Budget, estimate_tokens
 from helios.llm.client import LanguageModel
 from helios.llm.outcome import Failure
-from helios.llm.request import Message, Request
+from helios.llm.quoting import RULE, block, clip, one_line, quoted
+from helios.llm.request import Message, Request, contradiction
 from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
 from helios.reading.citations import sentences_of
 from helios.reading.packing import PackedEvidence, pack_evidence
 from helios.types import Evidence, Passage, Segment
 
-INSTRUCTIONS = """\
+_SHOWN_BYTES = 80
+INSTRUCTIONS = f"""\
 You answer questions from evidence. The evidence is rows of tables (R1, R2, ...) with their cells as "column: cell", \
-and passages (P1, P2, ...) that rows link to; "[...]" marks what was left out.
+and passages (P1, P2, ...) that rows link to; "[...]" marks what was left out. {RULE}
 
 Often a row says which thing is meant, and a passage linked from it tells what is asked about that thing.
 Rules:
@@ -43,6 +48,14 @@ class ReadReply(BaseModel):
     citations: list[Quote] = Field(max_length=8)
     abstain: bool
 
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.abstain and self.answer.strip():
+            raise contradiction('"abstain" is true, yet "answer" holds an answer')
+        if not self.abstain and not self.answer.strip():
+            raise contradiction('"abstain" is false, yet "answer" is empty')
+        return self
+
 
 class LlmReader:
     """Reads with a language model; without a usable reply the `fallback` reads, and the answer says so."""
@@ -63,8 +76,18 @@ class LlmReader:
         self.reply_tokens = reply_tokens
         self.fallback = fallback
 
-    def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
-        """Ask once; quotes that stand nowhere in their source are dropped and reported."""
+    def read(
+        self,
+        question: str,
+        evidence: Evidence,
+        *,
+        computed: ComputedAnswer | None = None,
+        budget: Budget | None = None,
+    ) -> Answer:
+        """Ask once; quotes that stand nowhere in their source are dropped and reported.
+
+        `budget` is what is left for the question, a fresh one by default.
+        """
         if not evidence.edges:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
         packed = pack_evidence(question, evidence, budget=self.prompt_tokens, count_tokens=estimate_tokens)
@@ -72,9 +95,9 @@ class LlmReader:
             reason = f"no evidence fits into {self.prompt_tokens} tokens: raise llm.prompt_tokens"
             return Answer.abstain(question, reason, reader=self.name)
         request = Request(_messages(question, packed, computed), ReadReply, max_tokens=self.reply_tokens)
-        (outcome,) = self.model.ask([request], budget=self.model.budget())
+        (outcome,) = self.model.ask([request], budget=budget or self.model.budget())
         if isinstance(outcome, Failure):
-            return self._fall_back(question, evidence, computed, f"the language model gave no answer ({outcome})")
+            return self._fall_back(question, evidence, computed, outcome)
         return self._answer(question, outcome.value, packed, computed)
 
     def _answer(
@@ -83,41 +106,76 @@ class LlmReader:
         text = " ".join(reply.answer.split())
         found = [trace(quote, packed) for quote in reply.citations]
         dropped = tuple(problem for problem in found if isinstance(problem, str))
-        if reply.abstain or not text:
+        if reply.abstain:
             reason = "the language model found no answer in the evidence"
-            return Answer.abstain(question, reason, reader=self.name, dropped=dropped)
+            answer = Answer.abstain(question, reason, reader=self.name, dropped=dropped)
+            return replace(answer, notes=_left_out(packed))
         citations = tuple(citation for citation in found if isinstance(citation, Citation))
-        note = f"{packed.left_out} of the nodes found did not fit into the prompt" if packed.left_out else ""
-        return Answer(question, text, citations, reader=self.name, reason=note, dropped=dropped)
+        return Answer(question, text, citations, reader=self.name, dropped=dropped, notes=_left_out(packed))
 
-    def _fall_back(self, question: str, evidence: Evidence, computed: ComputedAnswer | None, reason: str) -> Answer:
+    def _fall_back(
+        self, question: str, evidence: Evidence, computed: ComputedAnswer | None, failure: Failure
+    ) -> Answer:
+        """What the local reader says, marked as degraded."""
+        why = f"reading: {failure}"
         if self.fallback is None:
-            return Answer.abstain(question, reason, reader=self.name)
+            answer = Answer.abstain(question, f"the language model gave no answer ({failure})", reader=self.name)
+            return replace(answer, degraded=True, notes=(why,))
         answer = self.fallback.read(question, evidence, computed=computed)
-        why = f"{reason}; read by the {self.fallback.name} reader"
-        return replace(answer, reason=f"{why}: {answer.reason}" if answer.reason else why)
+        notes = (f"{why}; read by the {self.fallback.name} reader", *answer.notes)
+        return replace(answer, degraded=True, notes=notes)
+
+
+def _left_out(packed: PackedEvidence) -> tuple[str, ...]:
+    """What the model has not seen of the evidence."""
+    parts = [
+        f"{count} of the rows and passages found {how}"
+        for count, how in ((packed.left_out, "did not fit into the prompt"), (packed.cut, "were shown in part"))
+        if count
+    ]
+    return (f"reading: {', '.join(parts)}",) if parts else ()
 
 
 def trace(quote: Quote, packed: PackedEvidence) -> Citation | str:
-    """The place that a quote was copied from, or in words why there is none; white space may differ."""
+    """The place that a quote was copied from, or in words why there is none; case and white space may differ."""
     node = packed.nodes.get(quote.source.strip())
     if node is None:
-        return f"{quote.source}: no evidence has this label"
-    wanted = quote.quote.split()
-    if wanted:
+        return f"{clip(quote.source, _SHOWN_BYTES)}: no evidence has this label"
+    pattern = _pattern(quote.quote)
+    if pattern is not None:
         for place, text in _places(node):
-            at = _find(text, wanted)
-            if at is not None:
-                return _citation(node, place, text, *at)
-    return f"{quote.source}: does not say {quote.quote!r}"
+            found = pattern.search(quoted(text))
+            if found:
+                return _citation(node, place, text, *found.span())
+    return f"{quote.source.strip()}: does not say {clip(quote.quote, _SHOWN_BYTES)!r}"
+
+
+def _pattern(quote: str) -> re.Pattern[str] | None:
+    """What matches a quote from the beginning of a word to the end of one; None for a quote without a word.
+
+    Between two words there is white space, beside marks there may be: corpora set it before full stops, models do not.
+    """
+    parts = re.findall(r"\w+|[^\w\s]", quoted(quote))
+    if not any(part[0].isalnum() for part in parts):
+        return None
+    pattern = re.escape(parts[0])
+    for before, part in itertools.pairwise(parts):
+        between = r"\s+" if _is_word(before) and _is_word(part) else r"\s*"
+        pattern += between + re.escape(part)
+    first, last = (r"\b" if _is_word(part) else "" for part in (parts[0], parts[-1]))
+    return re.compile(f"{first}{pattern}{last}", re.IGNORECASE)
+
+
+def _is_word(part: str) -> bool:
+    return bool(re.match(r"\w", part))
 
 
 def _messages(question: str, packed: PackedEvidence, computed: ComputedAnswer | None) -> tuple[Message, ...]:
-    parts = [f"Evidence:\n{packed.text}"]
+    evidence = packed.text
     if computed is not None:
-        parts.append(f"Computed over the whole table ({computed.operation}): {computed.text}\n")
-    parts.append(f"Question: {question}")
-    return Message("system", INSTRUCTIONS), Message("user", "\n".join(parts))
+        evidence += f"Computed over the whole table ({one_line(computed.operation)}): {one_line(computed.text)}\n"
+    asked = f"{block(evidence)}\n\nQuestion: {one_line(question)}"
+    return Message("system", INSTRUCTIONS), Message("user", asked)
 
 
 def _places(node: Segment | Passage) -> Iterator[tuple[int | None, str]]:
@@ -127,33 +185,6 @@ def _places(node: Segment | Passage) -> Iterator[tuple[int | None, str]]:
         return
     yield from sentences_of(node)
     yield None, node.title
-
-
-def _find(text: str, words: list[str]) -> tuple[int, int] | None:
-    """Characters of a text that hold the words in order with only white space between; None if it has them not.
-
-    A quote of a cell may begin with the column's name, which is not part of the cell.
-    """
-    spans: list[tuple[int, int]] = []
-    position = 0
-    for word in text.split():
-        start = text.index(word, position)
-        position = start + len(word)
-        spans.append((start, position))
-    joined = "".join(text[start:end] for start, end in spans)
-    at = joined.lower().find("".join(words).lower())
-    if at < 0:
-        return None
-    return _original(spans, at), _original(spans, at + len("".join(words)) - 1) + 1
-
-
-def _original(spans: list[tuple[int, int]], place: int) -> int:
-    """The character of the text that is number `place` when white space is not counted."""
-    for start, end in spans:
-        if place < end - start:
-            return start + place
-        place -= end - start
-    raise ValueError("a place beyond the text")
 
 
 def _citation(node: Segment | Passage, place: int | None, text: str, start: int, end: int) -> Citation:

@@ -7,12 +7,15 @@
 
 Best edges come first, every node once. What does not fit is cut by whole cells and sentences, those without words
 of the question first, and marked; nodes left out are counted. The budget is kept to the last token.
+
+Text of the corpus is quoted (helios.llm.quoting): it cannot forge a label, a line or the end of the evidence.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from helios.index.lexical import terms_of
+from helios.llm.quoting import one_line
 from helios.reading.citations import sentences_of
 from helios.reading.question import STOP
 from helios.types import Evidence, EvidenceEdge, Passage, Segment
@@ -94,14 +97,14 @@ def _entries(edges: Sequence[EvidenceEdge]) -> list[_Entry]:
 def _row(label: str, segment: Segment) -> _Entry:
     title = f"{segment.title}, {segment.section}" if segment.section else segment.title
     pairs = zip(segment.header, segment.cells, strict=True)
-    cells = tuple(f"{name}: {cell}" for name, cell in pairs if cell.strip())
-    return _Entry(label, segment, f"{label}  {title}", cells, " | ")
+    cells = tuple(f"{one_line(name)}: {one_line(cell)}" for name, cell in pairs if cell.strip())
+    return _Entry(label, segment, f"{label}  {one_line(title)}", cells, " | ")
 
 
 def _passage(label: str, passage: Passage, via: str) -> _Entry:
     origin = f" (linked from {via})" if via else ""
-    sentences = tuple(text.strip() for _, text in sentences_of(passage))
-    return _Entry(label, passage, f"{label}  {passage.title}{origin}", sentences, " ")
+    sentences = tuple(one_line(text) for _, text in sentences_of(passage))
+    return _Entry(label, passage, f"{label}  {one_line(passage.title)}{origin}", sentences, " ")
 
 
 def _fitted(entry: _Entry, asked: frozenset[str], left: int, count_tokens: TokenCount) -> tuple[str, bool]:

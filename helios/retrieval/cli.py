@@ -19,14 +19,17 @@ def search_command(
     k: Annotated[int, typer.Option("-k", min=1, help="How many edges to show.")] = 10,
     explain: Annotated[bool, typer.Option("--explain", help="Show which words matched.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="A setting, as section.key=value.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
+    ] = None,
 ) -> None:
     """Rank evidence for a question."""
     if not question.strip():
         raise typer.BadParameter("the question is empty")
     from helios.engine import Engine
 
-    with Engine.open(index, overrides=overrides or []) as engine:
+    with Engine.open(index, config=config, overrides=overrides or []) as engine:
         engine.warm_up()
         evidence = engine.search(question, k=k, explain=explain)
     if as_json:
@@ -57,6 +60,8 @@ def _print(evidence: Evidence) -> None:
                 f"        [dim]{escape(match.query_token)} → {escape(match.word)}  {match.similarity:.2f}  "
                 f"{_place(edge, match.where)}[/dim]"
             )
+    for note in evidence.notes:
+        console.print(f"[yellow]{escape(note)}[/yellow]")
     if evidence.timings_ms:
         total = sum(evidence.timings_ms.values())
         console.print(f"[dim]{len(evidence.edges)} edges in {total:.0f} ms[/dim]")

@@ -1,6 +1,7 @@
 """Edge retrieval f_e (HELIOS 4.1): from a question to its best edges.
 
-`EdgeIndex` is what the engine knows; `FactoredEdges` is the default, which encodes nodes and never edges.
+`EdgeIndex` is what the engine knows; `FactoredEdges` is the default, which encodes nodes and never edges, and
+`helios.retrieval.joint` the paper's way.
 """
 
 from collections.abc import Sequence
@@ -17,14 +18,22 @@ from helios.models.encoder import TokenEncoder
 from helios.models.ranker import EdgeRanker
 from helios.retrieval.features import edge_features
 from helios.retrieval.part import SearchPart
+from helios.retrieval.rerank import EdgeScorer
 from helios.types import Edge, ScoredEdge
 
 
 class EdgeIndex(Protocol):
     """Anything that ranks the edges of a corpus for a question."""
 
+    @property
+    def ranker(self) -> EdgeRanker | None:
+        """The learned ranking that scores come from, None where they are sums of MaxSim and BM25."""
+
     def retrieve(self, question: str, *, k: int) -> list[list[ScoredEdge]]:
         """The best k edges of each part, best first."""
+
+    def new_edges(self, part: SearchPart) -> EdgeScorer:
+        """What scores edges that the graph lacks as if it had them."""
 
 
 RECENT = 8
@@ -82,7 +91,7 @@ class FactoredEdges:
         found = self.found(part, question, depth=max(k, depth))
         fused = found.fused
         if self.ranker is not None:
-            fused = _reorder(self.ranker.score(rank_features(part, found, depth)), fused)
+            fused = reorder(self.ranker.score(rank_features(part, found, depth)), fused)
         units = found.candidates.units
         order = np.lexsort((units, -fused))[:k]
         return Ranking(units[order], fused[order])
@@ -115,7 +124,7 @@ class NewEdges:
         """One score an edge; a learned ranking sees the new edges among the retrieved ones."""
         settings, ranker, part = self.edges.settings, self.edges.ranker, self.part
         fusion = fusion_of(settings)
-        left, right = _sides(part, edges)
+        left, right = edge_sides(part, edges)
         new = part.search.pair_scores(query, left, right, part.stars(left, right), fusion=fusion)
         if ranker is None:
             return new.fused(fusion)
@@ -133,7 +142,7 @@ class NewEdges:
         return ranker.score(features)[len(fused) :]
 
 
-def _sides(part: SearchPart, edges: Sequence[Edge]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def edge_sides(part: SearchPart, edges: Sequence[Edge]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Node numbers of both sides; a missing side is the node count, as in `Units`."""
     segments, none = part.graph.segment_count, part.tokens.node_count
     left = [none if edge.segment is None else edge.segment for edge in edges]
@@ -149,7 +158,7 @@ def rank_features(part: SearchPart, found: Found, depth: int) -> FloatArray:
     return edge_features(part, found.query, left, right, head, fused)
 
 
-def _reorder(learned: FloatArray, fused: FloatArray) -> FloatArray:
+def reorder(learned: FloatArray, fused: FloatArray) -> FloatArray:
     """Learned scores for the head of a ranking, and the rest below them at the distances that it had."""
     if len(learned) == 0 or len(learned) == len(fused):
         return learned

@@ -1,6 +1,6 @@
 """Reranking (HELIOS 4.1, 4.2): g_e reads the best edges again with the question, g_n the nodes that may be seeds.
 
-An edge's new score is a mix of two logits: the reranker's, and the score of retrieval brought to that scale.
+An edge's new score is a logit: the score of retrieval brought to that scale, plus a share of the reranker's logit.
 """
 
 import math
@@ -30,7 +30,7 @@ class Mix:
     """How one question's scores are put together; a score of retrieval times `scale` is a logit."""
 
     weight: float
-    """Share of the reranker."""
+    """How much of the reranker's logit is added; 0 leaves the scores of retrieval."""
     scale: float = 1.0
 
     @classmethod
@@ -40,7 +40,7 @@ class Mix:
 
     def of(self, retrieved: float, reranked: float) -> float:
         """One logit from a score of retrieval and one of the reranker."""
-        return self.weight * reranked + (1.0 - self.weight) * self.retrieval_logit(retrieved)
+        return self.retrieval_logit(retrieved) + self.weight * reranked
 
     def retrieval_logit(self, retrieved: float) -> float:
         """A score of retrieval, brought to the scale of logits."""

@@ -6,6 +6,7 @@ without one the reranker brings fused scores to that scale.
 
 from contextlib import ExitStack
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from helios.config import Config
 from helios.errors import ConfigError
@@ -13,24 +14,35 @@ from helios.graph import Subgraph
 from helios.models.encoder import TokenEncoder
 from helios.models.reranking import Reranker
 from helios.once import once
-from helios.retrieval.edges import FactoredEdges
+from helios.retrieval.edges import EdgeIndex
 from helios.retrieval.expansion import EdgeScorer, NodeExpander, NodeScorer
 from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement.base import Refinement, RefinementReport, Refiner
 from helios.retrieval.rerank import Mix, MixedEdges, RerankedNodes, load_reranker, rerank_edges
+
+if TYPE_CHECKING:
+    from helios.llm.budget import Budget
+    from helios.llm.client import LlmClient
+    from helios.retrieval.refinement.llm import LlmRefiner
 
 READ = 200
 """Edges that are retrieved for the later stages to choose from."""
 
 
 class Stages:
-    """Reranking, expansion and refinement over one part; threads may share it."""
+    """Reranking, expansion and refinement over one part; threads may share it.
 
-    def __init__(self, part: SearchPart, encoder: TokenEncoder, edges: FactoredEdges, config: Config) -> None:
+    `like` lends its models where its settings are the same, so that variants of a pipeline cost little memory.
+    """
+
+    def __init__(
+        self, part: SearchPart, encoder: TokenEncoder, edges: EdgeIndex, config: Config, *, like: "Stages | None" = None
+    ) -> None:
         self.part = part
         self.encoder = encoder
         self.edges = edges
         self.config = config
+        self._like = like
         self._open = ExitStack()
 
     @property
@@ -60,10 +72,12 @@ class Stages:
             scorer = MixedEdges(self.part, self.edge_reranker, scorer, self._mix(subgraph), deadline=deadline)
         return self.expander.expand(question, subgraph, edge_scorer=scorer)
 
-    def refine(self, question: str, subgraph: Subgraph) -> Refinement:
+    def refine(self, question: str, subgraph: Subgraph, *, budget: "Budget | None" = None) -> Refinement:
         """Star-based refinement (4.3): column-wise aggregation and passage verification."""
         if self.refiner is None:
             return Refinement(subgraph, RefinementReport())
+        if self.llm_refiner is not None:
+            return self.llm_refiner.refine(question, subgraph, self.part, budget=budget)
         return self.refiner.refine(question, subgraph, self.part)
 
     def close(self) -> None:
@@ -73,32 +87,57 @@ class Stages:
     @once
     def edge_reranker(self) -> Reranker | None:
         """g_e, None where reranking is off."""
+        if self._like is not None and self._like.config.rerank == self.config.rerank:
+            return self._like.edge_reranker
         return load_reranker("edge", self.config.rerank, base=self.config.encoder.model)
+
+    @once
+    def node_reranker(self) -> Reranker | None:
+        """g_n, None where reranking is off."""
+        if self._like is not None and self._like.config.rerank == self.config.rerank:
+            return self._like.node_reranker
+        return load_reranker("node", self.config.rerank, base=self.config.encoder.model)
 
     @once
     def expander(self) -> NodeExpander:
         """The expander, with g_n as its scorer of seeds where there is a reranker."""
-        reranker = load_reranker("node", self.config.rerank, base=self.config.encoder.model)
+        reranker = self.node_reranker
         scorer: NodeScorer | None = None if reranker is None else RerankedNodes(self.part, reranker)
         return NodeExpander(self.part, self.encoder, self.config.expansion, node_scorer=scorer)
 
     @once
     def refiner(self) -> Refiner | None:
-        """The local refiner, or the one that asks a language model and falls back to it; None where both are off."""
+        """The local refiner; None where refinement is off."""
         settings = self.config.refinement
         if settings.mode == "off":
             return None
+        if (
+            self._like is not None
+            and self._like.config.refinement == settings
+            and self._like.config.llm == self.config.llm
+        ):
+            return self._like.refiner
         from helios.retrieval.refinement.local import LocalRefiner
 
-        local = LocalRefiner(self.encoder, settings)
-        if settings.mode == "local":
-            return local
-        from helios.llm.client import LlmClient
+        return LocalRefiner(self.encoder, settings)
+
+    @once
+    def llm_refiner(self) -> "LlmRefiner | None":
+        """The refiner that asks a language model and falls back to the local one; None where none is to be asked."""
+        if self.config.refinement.mode != "llm" or self.refiner is None:
+            return None
+        if not self.config.llm.configured:
+            raise ConfigError("refinement.mode=llm needs a language model: set llm.base_url and llm.model")
         from helios.retrieval.refinement.llm import LlmRefiner
 
-        if not self.config.llm.base_url:
-            raise ConfigError("refinement.mode=llm needs a language model: set llm.base_url and llm.model")
-        return LlmRefiner(self._open.enter_context(LlmClient.open(self.config.llm)), local, self.config.llm, settings)
+        return LlmRefiner(self.language_model, self.refiner, self.config.llm, self.config.refinement)
+
+    @once
+    def language_model(self) -> "LlmClient":
+        """The client of section `llm`, one for all stages and readers; ConfigError where no model is configured."""
+        from helios.llm.client import LlmClient
+
+        return self._open.enter_context(LlmClient.open(self.config.llm))
 
     def _mix(self, subgraph: Subgraph) -> Mix:
         weight = self.config.rerank.weight

@@ -101,4 +101,6 @@ def test_no_questions():
 
 def test_nothing_answered():
     results = measure_answers(lambda text: ANSWERS["question 2"], QUESTIONS)
-    assert [row.name for row in answer_measures(results, samples=5)] == ["EM", "F1", "answered"]
+    assert [row.name for row in answer_measures(results, samples=5)] == [
+        "EM", "F1", "answered", "abstained", "degraded"
+    ]  # fmt: skip

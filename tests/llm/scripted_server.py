@@ -48,7 +48,9 @@ class ScriptedServer:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.gets = 0
         self.headers: list[dict[str, str]] = []
+        self.models: list[str] | None = ["scripted"]
         self.peak = 0
         """The most requests that were under way at the same moment."""
         self.script: Callable[[dict[str, Any]], Response] = lambda body: Response(status=500)
@@ -93,6 +95,15 @@ class ScriptedServer:
             with self._arrived:
                 self._open -= 1
 
+    def list_models(self, handler: BaseHTTPRequestHandler) -> None:
+        """`models` as a server lists them; 404 where it is None."""
+        self.gets += 1
+        if self.models is None:
+            self._send(handler, Response(status=404))
+            return
+        listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]}
+        self._send(handler, Response(json.dumps(listed).encode()))
+
     def _send(self, handler: BaseHTTPRequestHandler, response: Response) -> None:
         with self._arrived:
             self._arrived.wait_for(lambda: self._open >= response.together, timeout=10.0)
@@ -123,6 +134,9 @@ class _Http(ThreadingHTTPServer):
 
             def do_POST(self) -> None:
                 script.serve(self)
+
+            def do_GET(self) -> None:
+                script.list_models(self)
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -1,15 +1,18 @@
 """The client against servers: every outcome, repair, cache, budget, deadlines, concurrency, and a real model."""
 
+import json
+import logging
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from helios.config import LlmSettings
 from helios.errors import ConfigError
 from helios.llm import Answer, Budget, Failure, FailureKind, LlmClient, Message, Request, Usage
+from helios.llm.request import contradiction
 
 pytest.importorskip("openai", reason="openai is not installed (extra llm)")
 
@@ -292,6 +295,8 @@ def test_configuration_errors_name_the_setting(monkeypatch):
         LlmClient.open(LlmSettings())
     with pytest.raises(ConfigError, match="HELIOS_TEST_KEY"):
         LlmClient.open(LlmSettings(base_url="http://localhost/v1", model="m", api_key_env="HELIOS_TEST_KEY"))
+    with pytest.raises(ValueError, match="Port out of range"):
+        LlmSettings(base_url="http://localhost:99999/v1")
     with pytest.raises(ValueError, match="api_key_env"):
         LlmSettings(base_url="http://user:secret@localhost/v1")
 
@@ -311,6 +316,101 @@ def test_closing_ends_what_is_under_way_and_a_later_question_starts_anew(scripte
     assert outcome.value.rows == [2]
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirects_are_not_followed_and_the_key_stays(scripted_llm, connect, monkeypatch, status):
+    monkeypatch.setenv("HELIOS_TEST_KEY", "sk-secret-1")
+    with type(scripted_llm)() as elsewhere:
+        elsewhere.say(elsewhere.as_json({"rows": [1]}))
+        location = f"{elsewhere.url}/chat/completions"
+        scripted_llm.say(scripted_llm.Response(status=status, headers={"Location": location}))
+        client = connect(api_key_env="HELIOS_TEST_KEY")
+        (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
+        assert not elsewhere.requests
+        assert not elsewhere.gets
+    assert outcome.kind is FailureKind.UNAVAILABLE
+    assert "redirects to 127.0.0.1" in outcome.detail
+    assert len(scripted_llm.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"status": 500, "body": b'{"error": {"message": "key sk-secret-1 is \\n wrong"}}'},
+        {"status": 302, "headers": {"Location": "http://sk-secret-1.example/"}},
+        {"body": b'{"choices": [{"message": {"refusal": "not for sk-secret-1"}}]}'},
+        {"body": b'{"choices": [{"message": {"content": "sk-secret-1"}}]}'},
+        {"drop": True},
+    ],
+)
+def test_the_key_is_in_no_error_and_no_log(scripted_llm, connect, monkeypatch, caplog, how):
+    monkeypatch.setenv("HELIOS_TEST_KEY", " sk-secret-1\n")
+    scripted_llm.say(scripted_llm.Response(**how))
+    client = connect(api_key_env="HELIOS_TEST_KEY")
+    with caplog.at_level(logging.DEBUG):
+        (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
+    assert scripted_llm.headers[0]["authorization"] == "Bearer sk-secret-1"
+    assert "sk-secret-1" not in str(outcome)
+    assert "Bearer" not in caplog.text
+    assert "sk-secret-1" not in repr(client.settings)
+
+
+@pytest.mark.parametrize("key", ["sk-\u00e4", "sk-1\nX-Header: 1", ""])
+def test_keys_that_cannot_be_sent_are_refused_without_showing_them(monkeypatch, key):
+    monkeypatch.setenv("HELIOS_TEST_KEY", key)
+    with pytest.raises(ConfigError, match="HELIOS_TEST_KEY") as caught:
+        LlmClient.open(LlmSettings(base_url="http://localhost/v1", model="m", api_key_env="HELIOS_TEST_KEY"))
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize("after", ["nan", "inf", "-3", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_any_pause_that_a_server_asks_for_is_kept_within_reason(scripted_llm, connect, after):
+    scripted_llm.say(scripted_llm.Response(status=429, headers={"Retry-After": after}))
+    client = connect(question_seconds=5.0)
+    (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
+    assert outcome.kind is FailureKind.UNAVAILABLE
+
+
+def test_details_are_short_whatever_a_reply_holds(scripted_llm, connect):
+    scripted_llm.say(scripted_llm.completion(json.dumps({"rows": [1], "x" * 5000 + "\n": 1})))
+    client = connect()
+    (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
+    assert outcome.kind is FailureKind.MALFORMED
+    assert len(outcome.detail) < 600
+    assert "\n" not in outcome.detail
+
+
+def test_a_refusal_in_prose_shows_its_beginning(scripted_llm, connect):
+    scripted_llm.say(scripted_llm.completion("I'm sorry, but I cannot help with that."))
+    client = connect()
+    (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
+    assert outcome.kind is FailureKind.MALFORMED
+    assert "I'm sorry" in outcome.detail
+
+
+class Verdict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    yes: bool
+    no: bool
+
+    @model_validator(mode="after")
+    def _one(self):
+        if self.yes and self.no:
+            raise contradiction("yes and no")
+        return self
+
+
+def test_a_contradiction_is_named_mended_or_a_failure_of_its_own(scripted_llm, connect):
+    both = scripted_llm.as_json({"yes": True, "no": True})
+    scripted_llm.say(both, scripted_llm.as_json({"yes": True, "no": False}), both, both)
+    client = connect()
+    request = Request((Message("user", "?"),), Verdict, 64)
+    (mended,) = client.ask([request], budget=client.budget())
+    assert mended.value.yes
+    assert "yes and no" in scripted_llm.requests[1]["messages"][-1]["content"]
+    (outcome,) = client.ask([request], budget=client.budget())
+    assert outcome.kind is FailureKind.CONTRADICTORY
+
+
 def test_a_real_server_keeps_to_the_schema(tiny_llm):
     settings = LlmSettings(base_url=tiny_llm, model="tiny", call_seconds=30.0)
     with LlmClient.open(settings) as client:
@@ -322,3 +422,14 @@ def test_a_real_server_keeps_to_the_schema(tiny_llm):
     assert all(len(answer.value.rows) <= 3 for answer in answers)
     assert budget.spent.calls == 3
     assert budget.spent.prompt_tokens > 3 * len("Which rows of table 0?")
+
+
+def test_work_that_comes_first_leaves_its_share():
+    budget = Budget(calls=4, tokens=100, seconds=10)
+    first = budget.keeping(calls=1, tokens=30, seconds=4)
+    assert first.seconds_left() < 6.1 < budget.seconds_left()
+    assert "70 are left" in first.reserve(71)
+    assert [first.reserve(1) for _ in range(4)] == ["", "", "", "all calls of this question are spent"]
+    assert budget.reserve(97) == ""
+    tight = Budget(calls=3, tokens=100, seconds=1).keeping(calls=9, tokens=900, seconds=9)
+    assert [tight.reserve(10) for _ in range(3)] == ["", "", "all calls of this question are spent"]

@@ -1,8 +1,11 @@
 """Evidence in a prompt: the budget holds to the last token, and nothing is cut without being counted."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helios.llm import estimate_tokens
+from helios.llm.quoting import one_line
+from helios.reading.citations import sentences_of
 from helios.reading.packing import CUT, pack_evidence
 from helios.types import Evidence, EvidenceEdge, Origin, Passage, Segment, SegmentId
 
@@ -65,3 +68,39 @@ def test_a_budget_of_exactly_the_whole_text_loses_nothing():
     assert again.text == whole
     less = pack_evidence("?", evidence(), budget=words(whole) - 1, count_tokens=words)
     assert less.cut + less.left_out == 1
+
+
+WORDS = st.lists(st.sampled_from(["river", "source", "Жёлтая", "长江", "a|b", "<x>", "1,233", "\n"]), max_size=25)
+TEXTS = WORDS.map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.lists(TEXTS, max_size=6)), min_size=1, max_size=5), st.integers(0, 400))
+def test_nothing_is_cut_within_a_cell_or_a_sentence(nodes, budget):
+    edges = []
+    for number, (one, two, sentences) in enumerate(nodes):
+        segment = Segment(SegmentId("t", number), "T", "", ("a", "b"), (one, two))
+        passage = Passage(f"p{number}", one or "p", " ".join(f"{sentence}." for sentence in sentences))
+        edges.append(EvidenceEdge(number + 1, 0.0, Origin.LINKED, segment, passage))
+    packed = pack_evidence("source?", Evidence("?", tuple(edges)), budget=budget, count_tokens=estimate_tokens)
+    assert estimate_tokens(packed.text) <= budget
+    assert len(packed.nodes) + packed.left_out == 2 * len(edges)
+    lines = packed.text.splitlines()
+    assert len(lines) == 2 * len(packed.nodes)
+    cut = 0
+    for body, node in zip(lines[1::2], packed.nodes.values(), strict=True):
+        wholes = _wholes(node)
+        between = " | " if isinstance(node, Segment) else " "
+        starts = range(len(wholes))
+        runs = {between.join(wholes[a:b]) for a in starts for b in range(a + 1, len(wholes) + 1)}
+        pieces = [piece.strip(" |") for piece in body.split(CUT)]
+        assert {piece for piece in pieces if piece} <= {run.strip(" |") for run in runs}
+        cut += CUT in body
+    assert cut == packed.cut
+
+
+def _wholes(node: Segment | Passage) -> list[str]:
+    """The parts of a node that are shown whole or not at all."""
+    if isinstance(node, Passage):
+        return [one_line(text) for _, text in sentences_of(node)]
+    return [f"{name}: {one_line(cell)}" for name, cell in zip(node.header, node.cells, strict=True) if cell.strip()]

@@ -151,7 +151,9 @@ def test_a_failing_model_leaves_the_local_result_and_says_so(engine, scripted_ll
     assert report.mode is RefinementMode.LOCAL
     assert report.aggregation == 0.8
     assert report.calls > 0
-    assert [kind in problem for problem in report.problems] == [True] * 4  # the query, two tables, the stars
+    assert report.degraded
+    lines = 1 if kind == "unavailable" else 4  # the query, two tables, the stars; nobody asks again who is not there
+    assert [kind in problem for problem in report.problems] == [True] * lines
 
 
 def test_no_time_and_no_server_are_told_apart_from_no(engine, make_refiner, rivers):
@@ -196,6 +198,45 @@ def test_a_number_that_was_not_shown_is_malformed(engine, scripted_llm, make_ref
     assert refined.subgraph == LastBehind().refine("", rivers, engine.part).subgraph
 
 
+def test_an_aggregation_without_any_row_is_no_answer(engine, scripted_llm, make_refiner, rivers):
+    scripted_llm.script = reader(scripted_llm, row="no such row", passage="Danube")
+    refined = make_refiner().refine(LONGEST_RIVER, rivers, engine.part)
+    assert refined.report.degraded
+    assert refined.report.problems == (
+        "aggregation: contradictory: no table holds a row of the result; the local aggregation stands",
+    )
+    assert refined.report.segments == ()
+
+
+def test_a_chosen_row_whose_passages_are_all_rejected_stays_where_it_is(engine, scripted_llm, make_refiner, rivers):
+    scripted_llm.script = reader(scripted_llm, row="Volga", passage="Danube")
+    refined = make_refiner().refine(LONGEST_RIVER, rivers, engine.part)
+    volga = engine.corpus.segment_number(SegmentId("european-rivers", 0))
+    assert refined.subgraph.edges[0].edge.segment == volga
+    assert refined.report.degraded
+    (problem,) = refined.report.problems
+    assert "european-rivers#0: contradictory: chosen, but no passage was kept" in problem
+
+
+def test_rejecting_everything_is_no_verdict(engine, scripted_llm, make_refiner, rivers):
+    scripted_llm.script = reader(scripted_llm, aggregation=False, passage="no such passage")
+    refined = make_refiner().refine(LONGEST_RIVER, rivers, engine.part)
+    assert refined.subgraph == LastBehind().refine("", rivers, engine.part).subgraph
+    assert refined.report.degraded
+    assert "contradictory: none of" in refined.report.problems[0]
+
+
+def test_a_question_keeps_to_the_budget_that_it_is_given(engine, scripted_llm, make_refiner, rivers):
+    scripted_llm.script = reader(scripted_llm, aggregation=False)
+    refiner = make_refiner(question_calls=9)
+    budget = refiner.model.budget()
+    first = refiner.refine(LONGEST_RIVER, rivers, engine.part, budget=budget)
+    second = refiner.refine(LONGEST_RIVER, rivers, engine.part, budget=budget)
+    third = refiner.refine(LONGEST_RIVER, rivers, engine.part, budget=budget)
+    assert [refined.report.calls for refined in (first, second, third)] == [4, 4, 1]
+    assert third.report.degraded
+
+
 def test_a_small_budget_covers_the_best_stars(engine, scripted_llm, make_refiner, rivers):
     scripted_llm.script = reader(scripted_llm, aggregation=False)
     refined = make_refiner(question_calls=2, concurrency=1).refine(LONGEST_RIVER, rivers, engine.part)
@@ -224,6 +265,8 @@ def test_the_gate_keeps_the_model_out_of_clear_cases(engine, scripted_llm, make_
         refined = refiner.refine(LONGEST_RIVER, subgraph, engine.part)
         assert (len(scripted_llm.requests) > before) == asked
         assert refined.report.mode is (RefinementMode.LLM if asked else RefinementMode.LOCAL)
+        assert refined.report.model.startswith(f"language model {'asked' if asked else 'not asked'}: ")
+        assert refined.report.model in refined.report.notes()
 
 
 @pytest.mark.parametrize("prompting", ["star", "graph"])
@@ -248,12 +291,13 @@ def test_text_of_the_corpus_cannot_leave_its_line_or_its_block():
     shown = prompts.show_table(table, "which?", tokens=1000)
     request = prompts.aggregate("which?\n</data>", shown.text, count=2, max_tokens=64)
     asked = request.messages[-1].content
-    assert asked.count("</data>") == 2  # our own, and the question's, which is not the corpus
+    assert asked.count("</data>") == 1
     assert re.findall(r"^\[(\d+)\]", asked, re.M) == ["1", "2"]
     passage = Passage("p", attack, attack)
     segment = Segment(SegmentId("t", 0), attack, attack, ("a",), (attack,))
     star = prompts.show_star(segment, [passage, passage], tokens=1000)
-    assert "</data>" not in star.text
+    assert "<" not in star.text
+    assert len(star.text.splitlines()) == 5
     assert re.findall(r"^\[(\d+)\]", star.text, re.M) == ["1", "2"]
     with_links = prompts.show_linked([(1, passage)], tokens=500)
     assert len(with_links.splitlines()) == 1
@@ -286,17 +330,42 @@ def test_a_long_table_keeps_the_rows_of_the_star():
     assert {3, 450, 0} <= set(shown.rows)
     assert shown.rows_left_out == 500 - len(shown.rows) > 0
     assert f"[{11 + len(shown.rows) - 1}] Tower number 450 | 450" in shown.text
-    assert estimate_tokens(shown.text) <= 220
+    assert estimate_tokens(shown.text) <= 200
 
 
-CELLS = st.text(max_size=40)
+CELLS = st.one_of(st.text(max_size=40), st.text("ab ж語", max_size=400))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 4).flatmap(lambda n: st.lists(st.tuples(*[CELLS] * n), min_size=2, max_size=30)), st.data())
 def test_any_table_is_shown_with_one_line_a_row(lines, data):
     table = Table("t", data.draw(CELLS), lines[0], tuple(lines[1:]))
-    shown = prompts.show_table(table, data.draw(CELLS), tokens=data.draw(st.integers(20, 600)))
+    tokens = data.draw(st.integers(prompts.FEWEST_PROMPT_TOKENS, 600))
+    shown = prompts.show_table(table, data.draw(CELLS), tokens=tokens, start=data.draw(st.integers(1, 999)))
+    assert estimate_tokens(shown.text) <= tokens
     assert len(shown.rows) + shown.rows_left_out == len(table.rows)
     assert len(shown.text.splitlines()) == 2 + len(shown.rows)
     assert list(shown.rows) == sorted(set(shown.rows))
+    whole = all(prompts.one_line(cell) in shown.text for row in shown.rows for cell in table.rows[row])
+    assert whole or "shortened" in shown.left_out() or "column" in shown.left_out()
+
+
+@settings(max_examples=60, deadline=None)
+@given(CELLS, st.lists(CELLS, min_size=1, max_size=40), st.lists(st.tuples(CELLS, CELLS), max_size=12), st.data())
+def test_any_star_keeps_its_budget_and_says_what_was_cut(title, cells, texts, data):
+    tokens = data.draw(st.integers(1, 900))
+    segment = Segment(SegmentId("t", 0), title, title, tuple(title for _ in cells), tuple(cells))
+    passages = [Passage(str(number), *text) for number, text in enumerate(texts)]
+    shown = prompts.show_star(segment, passages, tokens=tokens, start=data.draw(st.integers(1, 999)))
+    if tokens >= prompts.FEWEST_PROMPT_TOKENS:
+        assert estimate_tokens(shown.text) <= tokens
+        assert shown.shown >= min(1, len(passages))
+    kept = [*(passage.text for passage in passages[: shown.shown]), *filter(str.strip, cells)]
+    assert shown.cut or all(prompts.one_line(text) in shown.text for text in kept)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=12), st.integers(-50, 900))
+def test_any_linked_passages_keep_their_budget(texts, tokens):
+    linked = [(number, Passage(str(number), *text)) for number, text in enumerate(texts, start=1)]
+    assert estimate_tokens(prompts.show_linked(linked, tokens=tokens)) <= max(0, tokens)

@@ -92,19 +92,53 @@ def test_an_index_without_one_of_its_components(index, component):
 
 
 def test_an_index_with_settings_of_another_version(index):
-    manifest = read_manifest(index)
-    config = manifest.config | {"search": manifest.config["search"] | {"warp": 9}}
-    write_manifest(index, manifest.model_copy(update={"config": config}))
+    """An unknown setting of the build is refused; an unknown one of queries is not read at all."""
+    record(index, "search", {"warp": 9})
+    assert helios("search", "q", "-i", index).exit_code == 0
+    record(index, "linking", {"warp": 9})
     result = helios("search", "q", "-i", index)
     assert result.exit_code == 1
-    assert "a setting that this code does not know (search.warp)" in result.output
+    assert "a setting that this code does not know (linking.warp)" in result.output
 
 
-def test_an_encoder_that_is_not_the_index_own(sample_index):
-    result = helios("search", "q", "-i", sample_index, "--set", "encoder.max_tokens=99")
+def record(index: Path, section: str, settings: dict) -> None:
+    """Write settings into a manifest as another version would have."""
+    manifest = read_manifest(index)
+    config = manifest.config | {section: manifest.config[section] | settings}
+    write_manifest(index, manifest.model_copy(update={"config": config}))
+
+
+def test_an_encoder_that_is_not_the_index_own(sample_index, tmp_path):
+    adapter = tmp_path / "other.safetensors"
+    adapter.write_bytes(b"another adapter")
+    result = helios("search", "q", "-i", sample_index, "--set", f"encoder.adapter={adapter}")
     assert result.exit_code == 1
     assert "the configured encoder is another" in result.output
-    assert "set encoder.model to the one it was built with, or rebuild" in result.output
+    assert "set encoder.model and encoder.adapter to those that it was built with, or rebuild" in result.output
+
+
+def test_a_config_file_and_overrides(sample_index, tmp_path):
+    config = tmp_path / "mine.yaml"
+    config.write_text("search:\n  ranker: none\n  lexical_weight: 0.0\n")
+    plain = helios("search", "river", "-i", sample_index, "--json", "--config", config)
+    same = helios("search", "river", "-i", sample_index, "--json", "--set", "search.ranker=none",
+                  "--set", "search.lexical_weight=0")  # fmt: skip
+    other = helios("search", "river", "-i", sample_index, "--json")
+    assert plain.exit_code == 0, plain.output
+    assert json.loads(plain.stdout)["edges"] == json.loads(same.stdout)["edges"]
+    assert json.loads(plain.stdout)["edges"] != json.loads(other.stdout)["edges"]
+    absent = helios("search", "q", "-i", sample_index, "--config", tmp_path / "absent.yaml")
+    assert absent.exit_code == 1
+    assert "absent.yaml: cannot read the config" in absent.output
+
+
+@pytest.mark.parametrize("command", [["search", "q"], ["ask", "q"]])
+def test_a_setting_of_the_build_cannot_be_changed(sample_index, command):
+    result = helios(*command, "-i", sample_index, "--set", "tokens.bits=2")
+    assert result.exit_code == 1
+    assert "tokens.bits=2" in result.output
+    assert "was built with tokens.bits=1, and its files depend on it" in result.output
+    assert "Traceback" not in result.output
 
 
 def test_eval(sample_index, tmp_path):

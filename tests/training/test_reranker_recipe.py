@@ -1,6 +1,7 @@
 """Training a reranker on the sample corpus: lessons, loss, measures, and the file that search reads."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,19 @@ from helios.engine import Engine
 from helios.errors import EvaluationError
 from helios.evaluation.edges import EdgeId
 from helios.evaluation.questions import Question
+from helios.models.bert import load_bert
 from helios.models.reranking.embedded import EmbeddedReranker
+from helios.models.reranking.pair import load_pair_scorer
 from training.errors import TrainingError
-from training.reranker import RerankerRecipe, RerankerSettings, begin_from, is_held_out, train_reranker
+from training.holdout import is_held_out
+from training.reranker import RerankerRecipe, RerankerSettings, train_reranker
 from training.reranker_evaluation import list_accuracy, measure_orders
 from training.reranker_lessons import Candidate, Lesson, load_lessons, mine, save_lessons
 from training.settings import TrainSettings
+from training.updates import begin_from
 
 SETTINGS = RerankerSettings(
-    rank=4, max_tokens=96, depth=30, negatives=3, measured=4, k1=12,
+    rank=4, max_tokens=96, depth=30, negatives=3, measured=4, k1=12, residual=False, late_scale=20.0,
     train=TrainSettings(epochs=1, learning_rate=2e-3, accumulate=1, bf16="off", log_steps=1, evaluate_first=False),
 )  # fmt: skip
 
@@ -142,6 +147,61 @@ def test_training_writes_what_search_reads(engine, lessons, sample_index, tmp_pa
     np.testing.assert_allclose(reranker.score(lesson.question, texts).values, recipe.values(lesson), atol=0.05)
 
 
+def test_residual_lists_hold_what_retrieval_found_with_its_logits(engine, lessons):
+    settings = SETTINGS.model_copy(update={"residual": True, "late_scale": 0.0})
+    recipe = RerankerRecipe(engine.corpus, lessons, settings)
+    entries = [entry for batch in recipe.batches(0, seed=1) for entry in batch]
+    assert entries
+    for entry in entries:
+        lesson = recipe.lessons[entry.lesson]
+        scores = {candidate.pair: candidate for candidate in lesson.candidates}
+        assert all(scores[pair].gold >= 0 for pair in entry.pairs[: entry.right])
+        assert all(scores[pair] in lesson.wrong for pair in entry.pairs[entry.right :])
+        assert entry.priors == tuple(scores[pair].score for pair in entry.pairs)
+    priors = np.array(entries[0].priors)
+    wanted = np.log(np.exp(priors - priors.max()).sum()) - np.log(
+        np.exp(priors[: entries[0].right] - priors.max()).sum()
+    )
+    with torch.no_grad():
+        assert recipe.step((entries[0],)).item() == pytest.approx(wanted, abs=1e-3)
+
+
+def test_a_lesson_whose_gold_was_not_found_is_left_out_of_residual_lists(engine, lessons):
+    unfound = [
+        replace(
+            lesson,
+            candidates=tuple(c for c in lesson.candidates if c.gold < 0),
+            missed=tuple(c.pair for c in lesson.candidates if c.gold >= 0),
+        )
+        for lesson in lessons
+    ]
+    for residual, expected in ((True, 0), (False, len(unfound))):
+        data = SETTINGS.data.model_copy(update={"held_out": 0.0})
+        settings = SETTINGS.model_copy(update={"residual": residual, "data": data})
+        recipe = RerankerRecipe(engine.corpus, unfound, settings)
+        assert sum(len(batch) for batch in recipe.batches(0, seed=1)) == expected
+
+
+def test_all_weights_can_be_trained(engine, lessons, tmp_path):
+    """A full run is written as a change of low rank; search reads it as it reads any other."""
+    recipe = RerankerRecipe(engine.corpus, lessons, SETTINGS.model_copy(update={"update": "full", "rank": 64}))
+    groups = [parameter for group in recipe.parameter_groups() for parameter in group.parameters]
+    assert sum(p.numel() for p in groups) > sum(p.numel() for p in recipe.scorer.bert.parameters())
+    recipe.step(recipe.batches(0, seed=1)[0]).backward()
+    with torch.no_grad():
+        for parameter in recipe.adapted:
+            if parameter.grad is not None and bool(parameter.grad.any()):
+                parameter -= 0.02 * parameter.norm() / parameter.grad.norm() * parameter.grad
+    errors = recipe.save(tmp_path / "edge-reranker.safetensors", {})
+    assert errors["layers"] < 0.3
+    read = load_pair_scorer(load_bert(recipe.base.folder), tmp_path / "edge-reranker.safetensors")
+    before = load_bert(recipe.base.folder)
+    name = "layers.3.up.weight"
+    trained, written = recipe.scorer.bert.get_parameter(name), read.bert.get_parameter(name)
+    change = float((trained - before.get_parameter(name)).detach().norm())
+    assert float((trained - written).detach().norm()) < 0.5 * change > 0.0
+
+
 def test_an_adapter_of_another_rank_is_refused(engine, lessons, tmp_path):
     recipe = RerankerRecipe(engine.corpus, lessons, SETTINGS)
     recipe.save(tmp_path / "a.safetensors", {})
@@ -175,7 +235,7 @@ def test_measures_by_hand():
     scores = measure_orders([lesson], values, "edge")
     assert scores["retrieval AR@2"] == 0.0
     assert scores["AR@2"] == 1.0
-    assert scores["weight"] == 0.1
+    assert scores["weight"] == 0.125
     ideal = 1 + 1 / np.log2(3)
     assert scores["retrieval nDCG@50"] == pytest.approx((1 / np.log2(4) + 1 / np.log2(5)) / ideal)
     assert scores["alone nDCG@50"] == pytest.approx((1 + 1 / np.log2(5)) / ideal)

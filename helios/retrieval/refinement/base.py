@@ -54,6 +54,10 @@ class RefinementReport:
     """Edges that verification moved behind the others."""
     calls: int = 0
     """Calls of a language model."""
+    model: str = ""
+    """Whether a language model was asked, and why or why not; empty where none is configured."""
+    degraded: bool = False
+    """Whether a language model gave no usable reply somewhere, so that the local result stands there."""
     problems: tuple[str, ...] = ()
     """What went wrong or was left out (a deadline, a refused reply); empty when all was done."""
     milliseconds: float = 0.0
@@ -63,7 +67,8 @@ class RefinementReport:
         if self.mode is RefinementMode.OFF:
             return self.problems
         executed = self.plans[:1] if self.promoted else ()
-        return (f"refined: {self.mode.value}", *executed, *self.problems)
+        asked = (self.model,) if self.model else ()
+        return (f"refined: {self.mode.value}", *asked, *executed, *self.problems)
 
 
 @dataclass(frozen=True, slots=True)

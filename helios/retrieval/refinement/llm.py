@@ -1,7 +1,8 @@
 """The refiner that asks a language model (HELIOS 4.3, appendix C): aggregation over whole tables, then verification.
 
 The local refiner always goes first: it costs little, its report decides whether the model is worth asking, and it
-answers for every part on which the model fails. A failure is a line in `report.problems`, never a `no`.
+answers for every part on which the model fails or contradicts itself. A failure is a line in `report.problems`,
+never a `no`.
 """
 
 import math
@@ -39,24 +40,42 @@ class LlmRefiner:
         self.settings = settings
 
     def refine(
-        self, question: str, subgraph: Subgraph, part: SearchPart, *, deadline: float | None = None
+        self,
+        question: str,
+        subgraph: Subgraph,
+        part: SearchPart,
+        *,
+        deadline: float | None = None,
+        budget: Budget | None = None,
     ) -> Refinement:
-        """Aggregate and verify; see `Refiner.refine`. The report's mode is LLM if any of its answers was used."""
+        """Aggregate and verify; see `Refiner.refine`. The report's mode is LLM if any of its answers was used.
+
+        `budget` is what is left for the question, a fresh one by default; the report's calls are those made here.
+        """
         started = perf_counter()
         local = self.fallback.refine(question, subgraph, part, deadline=deadline)
-        if not self.worthwhile(subgraph, local):
-            return local
-        inquiry = _Inquiry(question, subgraph, part, local, self, self.model.budget(deadline=deadline))
+        asked, why = self.worthwhile(subgraph, local)
+        if not asked:
+            return Refinement(local.subgraph, replace(local.report, model=f"language model not asked: {why}"))
+        inquiry = _Inquiry(question, subgraph, part, local, self, budget or self.model.budget(deadline=deadline))
         refined = inquiry.refine()
         milliseconds = (perf_counter() - started) * 1e3
-        return Refinement(refined.subgraph, replace(refined.report, milliseconds=milliseconds))
+        report = replace(refined.report, milliseconds=milliseconds, model=f"language model asked: {why}")
+        return Refinement(refined.subgraph, report)
 
-    def worthwhile(self, subgraph: Subgraph, local: Refinement) -> bool:
-        """The gate: the model is asked about likely aggregations, and where no star stands out."""
+    def worthwhile(self, subgraph: Subgraph, local: Refinement) -> tuple[bool, str]:
+        """The gate and its reason: the model is asked about likely aggregations, and where no star stands out."""
         if not subgraph.edges:
-            return False
-        gate = self.settings.gate
-        return gate >= 1.0 or local.report.aggregation >= LIKELY or confidence(local.subgraph) < gate
+            return False, "no edges were found"
+        gate, likely = self.settings.gate, local.report.aggregation
+        if gate >= 1.0:
+            return True, "refinement.gate is 1"
+        if likely >= LIKELY:
+            return True, f"likely an aggregation ({likely:.2f})"
+        sure = confidence(local.subgraph)
+        if sure < gate:
+            return True, f"no row stands out (confidence {sure:.2f}, gate {gate:.2f})"
+        return False, f"the best row stands out (confidence {sure:.2f}, gate {gate:.2f})"
 
 
 def confidence(subgraph: Subgraph) -> float:
@@ -110,17 +129,21 @@ class _Inquiry:
         self.llm = refiner.llm
         self.settings = refiner.settings
         self.budget = budget
+        self.calls_before = budget.spent.calls
         self.problems: list[str] = list(local.report.problems)
         self.answers = 0
+        self.degraded = False
+        self.unavailable = False
         self.segments: list[int] = []
         self.plans: list[str] = []
 
     def refine(self) -> Refinement:
         """Classify, aggregate, verify; the local result where the model gave nothing."""
         aggregation = self.is_aggregation()
-        aggregated = self.aggregate() if aggregation else self.subgraph
-        demoted = self.irrelevant(aggregated)
-        report = replace(self.local.report, calls=self.budget.spent.calls, problems=tuple(self.problems))
+        aggregated = self.aggregate() if aggregation and not self.unavailable else self.subgraph
+        demoted = set() if self.unavailable else self.irrelevant(aggregated)
+        calls = self.budget.spent.calls - self.calls_before
+        report = replace(self.local.report, calls=calls, problems=tuple(self.problems), degraded=self.degraded)
         if not self.answers:
             return Refinement(self.local.subgraph, report)
         refined = demote(aggregated, demoted)
@@ -144,7 +167,9 @@ class _Inquiry:
         (outcome,) = self._ask([request])
         if isinstance(outcome, Answer):
             return outcome.value.aggregation
-        self.problems.append(f"aggregation query: {outcome}; the local stage decided")
+        self.unavailable = outcome.kind is FailureKind.UNAVAILABLE
+        stands = "nothing more was asked, the local stage stands" if self.unavailable else "the local stage decided"
+        self._fail(f"aggregation query: {outcome}; {stands}")
         return self.local.report.aggregation >= LIKELY
 
     def aggregate(self) -> Subgraph:
@@ -152,38 +177,64 @@ class _Inquiry:
         questions = list(self._table_questions())
         outcomes = self._ask([question.request for question in questions])
         subgraph = self.subgraph
+        unsettled: list[int] = []
         for question, outcome in zip(questions, outcomes, strict=True):
             if question.left_out:
                 self.problems.append(question.left_out)
             if isinstance(outcome, Failure):
-                self.problems.append(f"{self._names(question.tables)}: {outcome}; the local aggregation stands")
-                subgraph = subgraph.merge(self._chosen_locally(question.tables))
+                self._fail(f"{self._names(question.tables)}: {outcome}; the local aggregation stands")
+                unsettled += question.tables
                 continue
             segments = [question.segments[number - 1] for number in outcome.value.distinct()]
             subgraph = subgraph.merge(self._raised(segments))
             self.segments += segments
             if segments:
                 self.plans.append(f"language model: {self._rows(segments)}")
-        return subgraph
+        if questions and not unsettled and not self.segments:
+            self._fail("aggregation: contradictory: no table holds a row of the result; the local aggregation stands")
+            unsettled = [table for question in questions for table in question.tables]
+        return subgraph.merge(self._chosen_locally(unsettled))
 
     def irrelevant(self, subgraph: Subgraph) -> set[Edge]:
         """Edges that verification moves behind; the local verdict for stars on which the model failed."""
         questions = list(self._star_questions(subgraph))
         outcomes = self._ask([question.request for question in questions])
         local = set(self.local.report.demoted)
-        behind: set[Edge] = set()
-        failures: dict[FailureKind, list[str]] = {}
+        judged: set[Edge] = set()
+        kept: set[Edge] = set()
+        unjudged: set[Edge] = set()
+        failures: dict[FailureKind, list[Failure]] = {}
         for question, outcome in zip(questions, outcomes, strict=True):
             if isinstance(outcome, Failure):
-                failures.setdefault(outcome.kind, []).append(str(outcome))
-                behind |= local & set(question.edges)
+                failures.setdefault(outcome.kind, []).append(outcome)
+                unjudged |= set(question.edges)
                 continue
-            kept = {question.edges[number - 1] for number in outcome.value.distinct()}
-            behind |= set(question.edges) - kept
-        for words in failures.values():
-            failed = f"verification of {len(words)} of {len(questions)}"
-            self.problems.append(f"{failed}: {words[0]}; the local verdict stands")
-        return behind
+            judged |= set(question.edges)
+            kept |= {question.edges[number - 1] for number in outcome.value.distinct()}
+        for failed in failures.values():
+            stars = f"verification of {len(failed)} of {len(questions)}"
+            self._fail(f"{stars}: {failed[0]}; the local verdict stands")
+        kept |= self._chosen_but_rejected(judged, kept)
+        if judged and not kept:
+            words = f"none of {len(judged)} pairs was kept"
+            self._fail(f"verification: contradictory: {words}; the local verdict stands")
+            judged, unjudged = set(), judged | unjudged
+        return (judged - kept) | (local & unjudged)
+
+    def _chosen_but_rejected(self, judged: set[Edge], kept: set[Edge]) -> set[Edge]:
+        """Edges of the rows that the aggregation chose and of which verification kept none: the aggregation stands."""
+        still = {edge.segment for edge in kept}
+        rows = [row for row in dict.fromkeys(self.segments) if row not in still]
+        spared = {edge for edge in judged if edge.segment in rows}
+        if spared:
+            rejected = self._rows([row for row in rows if any(edge.segment == row for edge in spared)])
+            self._fail(f"{rejected}: contradictory: chosen, but no passage was kept; the aggregation stands")
+        return spared
+
+    def _fail(self, words: str) -> None:
+        """The local stage stands in for the model."""
+        self.degraded = True
+        self.problems.append(words)
 
     def _ask(self, requests: Sequence[Request[Shape]]) -> list[Outcome[Shape]]:
         outcomes = self.model.ask(requests, budget=self.budget)
@@ -197,17 +248,24 @@ class _Inquiry:
             found.setdefault(self.part.corpus.table_of(star.segment), []).append(star.segment)
         tables = dict(list(found.items())[: self.settings.tables])
         if self.settings.prompting == "star":
-            for table, segments in tables.items():
-                yield self._table_question({table: segments})
-        elif tables:
-            yield self._table_question(tables)
+            questions = [self._table_question({table: segments}) for table, segments in tables.items()]
+        else:
+            questions = [self._table_question(tables)] if tables else []
+        for question in questions:
+            if question.segments:
+                yield question
+            else:
+                self._fail(f"{question.left_out}; the local aggregation stands")
 
     def _table_question(self, tables: dict[int, list[int]]) -> _TableQuestion:
         """Whole tables, then what is left of the prompt for passages of their rows, those of the stars first."""
-        corpus, share = self.part.corpus, self.llm.prompt_tokens // len(tables)
+        corpus, room = self.part.corpus, self.llm.prompt_tokens
+        most = max(1, room // prompts.FEWEST_PROMPT_TOKENS)
+        left_out = [f"{self._names([table])} did not fit into the prompt" for table in list(tables)[most:]]
+        tables = dict(list(tables.items())[:most])
+        share = room // len(tables) - 1
         texts: list[str] = []
         segments: list[int] = []
-        left_out = []
         for table, stars in tables.items():
             first = int(corpus.segment_offsets[table])
             rows = {segment - first for segment in stars}
@@ -216,9 +274,9 @@ class _Inquiry:
             )
             texts.append(shown.text)
             segments += [first + row for row in shown.rows]
-            if shown.rows_left_out:
-                left_out.append(f"{self._names([table])}: {shown.rows_left_out} rows did not fit into the prompt")
-        room = self.llm.prompt_tokens - sum(map(estimate_tokens, texts))
+            if words := shown.left_out():
+                left_out.append(f"{self._names([table])}: {words}")
+        room -= sum(estimate_tokens(text) + 1 for text in texts)
         known = {segment for stars in tables.values() for segment in stars}
         texts.append(prompts.show_linked(self._linked(segments, known, room), tokens=room))
         request = prompts.aggregate(
@@ -246,21 +304,25 @@ class _Inquiry:
         stars = [star for star in subgraph.stars() if star.passages][: self.settings.stars]
         texts: list[str] = []
         edges: list[Edge] = []
+        cut = 0
         room = self.llm.prompt_tokens
         for star in stars:
             passages = [self.part.corpus.passages[passage] for passage in star.passages]
             segment = self.part.corpus.segment(star.segment)
             shown = prompts.show_star(segment, passages, tokens=room, start=len(edges) + 1)
+            if not shown.shown:
+                self.problems.append(f"{len(stars) - len(texts)} stars did not fit into the prompt of the graph")
+                break
+            cut += shown.cut
             pairs = [Edge(star.segment, passage) for passage in star.passages[: shown.shown]]
             if self.settings.prompting == "star":
                 yield self._star_question(shown.text, tuple(pairs))
                 continue
-            room -= estimate_tokens(shown.text)
-            if room < 0 and texts:
-                self.problems.append(f"{len(stars) - len(texts)} stars did not fit into the prompt of the graph")
-                break
+            room -= estimate_tokens(shown.text) + 1
             texts.append(shown.text)
             edges += pairs
+        if cut:
+            self.problems.append(f"{cut} texts were shortened for verification")
         if texts:
             yield self._star_question("\n\n".join(texts), tuple(edges))
 

@@ -1,0 +1,267 @@
+"""Ablations: variants, what they share, differences, files, and going on after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helios.cli import build_app
+from helios.config import load_config
+from helios.corpus.sample import QUESTIONS, sample_path
+from helios.engine import Engine
+from helios.errors import EvaluationError, HeliosError
+from helios.evaluation.ablation import plot
+from helios.evaluation.ablation.plot import require_matplotlib
+from helios.evaluation.ablation.report import render, to_markdown
+from helios.evaluation.ablation.results import Measured, ResultFile, question_digest
+from helios.evaluation.ablation.run import run_ablation
+from helios.evaluation.ablation.searches import Searches
+from helios.evaluation.ablation.variants import FULL, Group, Pipeline, ablation_variants, parse_groups
+from helios.evaluation.edges import ranked_edges
+from helios.evaluation.evaluate import evaluate
+from helios.evaluation.questions import Question, read_questions
+
+ALL_ON = ["expansion.enabled=true", "expansion.beam=5", "refinement.mode=local"]
+
+
+@pytest.fixture(scope="module")
+def questions() -> tuple[Question, ...]:
+    return read_questions(sample_path() / QUESTIONS)[:3]
+
+
+@pytest.fixture(scope="module")
+def staged(sample_index: Path):
+    """An engine with every stage that needs no other weights."""
+    with Engine.open(sample_index, overrides=ALL_ON, threads=1) as engine:
+        yield engine
+
+
+def names(*groups: Group, overrides=()) -> dict[str, str]:
+    """Names and notes of a group's variants."""
+    return {v.name: v.note for v in ablation_variants(load_config(overrides=overrides), groups)}
+
+
+def test_groups_are_read_from_the_command_line():
+    assert parse_groups("all") == list(Group)
+    assert parse_groups(" units,Edges ") == [Group.EDGES, Group.UNITS]
+    for wrong in ("", ",", "stages,cells", "all,cells"):
+        with pytest.raises(ValueError, match="expected all, or some of stages,edges,units,beam,prompts"):
+            parse_groups(wrong)
+
+
+def test_variants_of_every_group():
+    assert list(names(Group.STAGES)) == [FULL, "no reranker", "no expansion", "no refinement", "retrieval alone"]
+    assert len(names(Group.EDGES)) == 7
+    assert list(names(Group.UNITS)) == [FULL, "node units", "star units", "edge units"]
+    assert list(names(Group.BEAM)) == [FULL, "beam 0", "beam 5", "beam 10", "beam 20", "beam 50"]
+    assert len(names(*Group)) == 1 + 4 + 6 + 3 + 5 + 2
+
+
+def test_a_stage_that_is_off_is_said_to_be():
+    notes = names(Group.STAGES, overrides=["expansion.enabled=true"])
+    assert "the same as full" in notes["no reranker"]
+    assert notes["no expansion"] == ""
+
+
+def test_a_row_that_needs_a_language_model_says_so():
+    assert all("llm.base_url" in note for name, note in names(Group.PROMPTS).items() if name != FULL)
+    given = ["llm.base_url=http://localhost:1/v1", "llm.model=m"]
+    variants = ablation_variants(load_config(overrides=given), [Group.PROMPTS])
+    assert all(isinstance(variant.method, Pipeline) and not variant.note for variant in variants)
+
+
+def test_searches_that_do_the_same_are_one():
+    variants = {v.name: v.method for v in ablation_variants(load_config(overrides=ALL_ON), list(Group))}
+    assert variants["beam 0"] == variants["no expansion"]
+    assert variants["beam 5"] == variants[FULL]
+    assert variants["no reranker"] == variants[FULL]
+    assert variants["beam 10"] != variants[FULL]
+
+
+def test_variants_find_what_an_engine_with_their_settings_finds(staged: Engine, sample_index: Path, questions):
+    variants = ablation_variants(staged.config, [Group.STAGES, Group.BEAM])
+    searches = Searches(staged, [v.method for v in variants if v.method], k=20)
+    for variant in variants:
+        assert isinstance(variant.method, Pipeline)
+        expansion, refinement = variant.method.config.expansion, variant.method.config.refinement
+        overrides = [f"expansion.enabled={expansion.enabled}", f"expansion.beam={expansion.beam}",
+                     f"refinement.mode='{refinement.mode}'"]  # fmt: skip
+        with Engine.open(sample_index, overrides=overrides, threads=1) as own:
+            for question in questions:
+                expected = ranked_edges(own.search(question.text, k=20))
+                assert searches.search(question.text, variant.method).edges == expected, variant.name
+    searches.close()
+
+
+def test_the_full_row_is_the_evaluation(staged: Engine, questions):
+    ablation = run_ablation(staged, ablation_variants(staged.config, [Group.UNITS]), questions, depth=20)
+    report = evaluate(lambda text: ranked_edges(staged.search(text, k=20)), questions, depth=20)
+    full = ablation.rows[0]
+    assert {name: found.mean for name, found in full.measures.items()} == {m.name: m.mean for m in report.measures}
+    assert full.differences == {}
+    edge = ablation.rows[-1]
+    assert edge.differences["AR@2"].mean == pytest.approx(edge.measures["AR@2"].mean - full.measures["AR@2"].mean)
+    assert edge.differences["AR@2"].low <= edge.differences["AR@2"].mean <= edge.differences["AR@2"].high
+    assert edge.versus == {}
+    node = ablation.rows[1]
+    assert node.versus["nDCG@20"].mean == pytest.approx(node.measures["nDCG@20"].mean - edge.measures["nDCG@20"].mean)
+    assert all(0 < row.latency_ms["p50"] <= row.latency_ms["p95"] for row in ablation.rows)
+
+
+def test_shared_steps_are_counted_in_full(staged: Engine, questions):
+    variants = ablation_variants(staged.config, [Group.STAGES])
+    searches = Searches(staged, [v.method for v in variants if v.method], k=20)
+    by_name = {v.name: searches.search(questions[0].text, v.method).milliseconds for v in variants if v.method}
+    assert by_name["retrieval alone"] < by_name["no refinement"] < by_name[FULL]
+
+
+def test_tables_and_documents(staged: Engine, questions):
+    from rich.console import Console
+
+    ablation = run_ablation(staged, ablation_variants(staged.config, [Group.UNITS, Group.PROMPTS]), questions)
+    console = Console(width=80, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(render(ablation, facts=["a fact"], width=80))
+    console.file.close()
+    shown = console.export_text()
+    assert "…" not in shown
+    assert all(word in shown for word in ("node units", "star prompts", "not run", "a fact", "against edge units"))
+    markdown = to_markdown(ablation, context={"index": "here"}, facts=["a fact"])
+    assert "| node units |" in markdown
+    assert "- index: here" in markdown
+    assert "| graph prompt | – |" in markdown
+
+
+def test_what_a_stage_could_not_do_is_told(sample_index: Path, questions):
+    """No language model answers at that address: the local refiner does, and the rows say so."""
+    overrides = ["llm.base_url=http://127.0.0.1:1/v1", "llm.model=none", "refinement.gate=1"]
+    with Engine.open(sample_index, overrides=overrides, threads=1) as engine:
+        ablation = run_ablation(engine, ablation_variants(engine.config, [Group.PROMPTS]), questions[:1])
+    full, star, graph = ablation.rows
+    assert full.problems == {}
+    assert star.problems
+    assert graph.problems
+    assert star.versus["AR@2"].mean == 0.0
+    assert "(1 questions)" in to_markdown(ablation, context={})
+
+
+def measured(question: Question, value: float = 1.0) -> Measured:
+    return Measured(question.question_id, question_digest(question), {"AR@2": value}, 3.0, 2, ("slow",))
+
+
+def test_results_outlive_the_process(tmp_path: Path, questions):
+    path = tmp_path / "full.jsonl"
+    file = ResultFile(path, {"index": "a"})
+    for question in questions[:2]:
+        file.add(measured(question))
+    file.close()
+    with path.open("a") as torn:
+        torn.write('{"question_id": "' + questions[2].question_id)
+    again = ResultFile(path, {"index": "a"})
+    assert [again.row(question) for question in questions] == [*map(measured, questions[:2]), None]
+    again.add(measured(questions[2]))
+    again.close()
+    assert all(ResultFile(path, {"index": "a"}).row(question) for question in questions)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(lines) == 4
+
+
+def test_results_of_something_else_are_not_used(tmp_path: Path, questions):
+    path = tmp_path / "full.jsonl"
+    file = ResultFile(path, {"index": "a"})
+    file.add(measured(questions[0]))
+    file.close()
+    changed = Question(questions[0].question_id, questions[0].text, ("another answer",))
+    assert ResultFile(path, {"index": "a"}).row(changed) is None
+    with pytest.raises(EvaluationError, match="full.jsonl: holds figures of another index; give another --out"):
+        ResultFile(path, {"index": "b"})
+    assert len(path.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("garbage", [b"{}\n", b"[1]\n{", b'{"question_id": 3}\n', b"\x00\n", b"\xff\n"])
+def test_a_foreign_file_is_refused(tmp_path: Path, garbage: bytes):
+    path = tmp_path / "full.jsonl"
+    path.write_bytes(garbage)
+    with pytest.raises(EvaluationError, match="give another --out folder"):
+        ResultFile(path, {"index": "a"})
+    assert path.read_bytes() == garbage
+
+
+def ablate(index: Path, out: Path, *more: str) -> list[str]:
+    questions = sample_path() / QUESTIONS
+    return ["eval", "--index", str(index), "--questions", str(questions), "--out", str(out), "--ablate", "units", *more]
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on(sample_index: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "helios.cli", *ablate(sample_index, out)]
+    kept = out / "questions" / "units-edge-units.jsonl"
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 300
+        while not kept.is_file() or len(kept.read_bytes().splitlines()) < 4:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    before = [line for line in kept.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    assert not (out / "ablation.json").exists()
+    result = CliRunner().invoke(build_app(), ablate(sample_index, out, "--json"))
+    assert result.exit_code == 0, result.output
+    after = kept.read_text().splitlines(keepends=True)
+    assert after[: len(before)] == before
+    assert len(after) == 1 + 22
+    document = json.loads(result.stdout)
+    assert document["questions"] == 22
+    assert document == json.loads((out / "ablation.json").read_text())
+    assert (out / "ablation.png").read_bytes().startswith(b"\x89PNG")
+    assert "| full |" in (out / "ablation.md").read_text()
+
+
+def test_the_command(sample_index: Path, tmp_path: Path):
+    arguments = ablate(sample_index, tmp_path, "--limit", "2", "-k", "10")
+    result = CliRunner().invoke(build_app(), arguments)
+    assert result.exit_code == 0, result.output
+    assert "2 questions" in result.output
+    assert "star units" in result.output
+    again = CliRunner().invoke(build_app(), [*arguments, "--json"])
+    assert json.loads(again.stdout)["depth"] == 10
+
+
+def test_edges_and_how_many_vectors_they_would_need(sample_index: Path, tmp_path: Path):
+    arguments = ["eval", "--index", sample_index, "--questions", sample_path() / QUESTIONS, "--limit", "1",
+                 "--ablate", "edges", "--json", "--set", "search.joint_depth=10"]  # fmt: skip
+    result = CliRunner().invoke(build_app(), list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert document["token_vectors"]["joint"] > document["token_vectors"]["factored"]
+    assert [row["name"] for row in document["variants"]][1:4] == ["stored MaxSim", "factored MaxSim", "joint MaxSim"]
+    assert document["settings"]["search"]["joint_depth"] == 10
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--ablate", "cells"], "unknown: cells"),
+        (["--ablate", "units", "--unit", "node"], "leave out --unit"),
+        (["--ablate", "units", "--answers"], "leave out --answers"),
+        (["--out", "x"], "give --ablate too"),
+    ],
+)
+def test_wrong_usage(more, message, sample_index: Path):
+    arguments = ["eval", "--index", str(sample_index), "--questions", "q.jsonl", *more]
+    result = CliRunner().invoke(build_app(), arguments, env={"COLUMNS": "300", "TERMINAL_WIDTH": "300"})
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plot, "find_spec", lambda name: None)
+    with pytest.raises(HeliosError, match=r"helios-retrieval\[train\]"):
+        require_matplotlib()

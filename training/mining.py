@@ -1,0 +1,127 @@
+"""Lessons of human and synthetic questions, mined once and kept: what rerankers and the encoder learn from.
+
+Each question is searched with a ranking that never saw its table. A table is on one side only: synthetic questions
+about held-out tables are left out, and those about tables outside the train split are refused.
+"""
+
+import hashlib
+import json
+import logging
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import Field
+
+from helios.evaluation.questions import Question, read_questions
+from helios.index.durable import sha256_file
+from training.crossfit import CrossFitted
+from training.errors import TrainingError
+from training.holdout import is_held_out
+from training.recipes import DataSettings
+from training.reranker_lessons import Lesson, Role, load_lessons, mine, save_lessons
+
+log = logging.getLogger(__name__)
+
+CHUNK = 256
+"""Questions that a kill can cost."""
+
+
+class LessonData(DataSettings):
+    """Questions of people and of templates."""
+
+    synthetic: tuple[Path, ...] = ()
+    """Question files of `helios train questions`."""
+    synthetic_share: float = Field(default=1.0, ge=0.0)
+    """Synthetic questions of an epoch for each human one, drawn anew every epoch."""
+    splits: Path | None = None
+    """JSON file, split name → table ids: a question about a table outside the split `train` is refused."""
+
+
+def gather_lessons(data: LessonData, role: Role, path: Path, *, ranking: Path | None, depth: int) -> list[Lesson]:
+    """The lessons of a file; where there is none yet they are mined into it, going on where a kill stopped."""
+    if path.is_file():
+        return load_lessons(path)
+    if data.index is None or not (data.questions or data.synthetic):
+        raise TrainingError("no lessons and nothing to mine them from: set data.index and data.questions, or lessons")
+    asked = read_asked(data)
+    parts = path.with_name(f"{path.stem}.parts")
+    parts.mkdir(parents=True, exist_ok=True)
+    lessons: list[Lesson] = []
+    with CrossFitted(data.index, ranking) as fitted:
+        for start in range(0, len(asked), CHUNK):
+            chunk = asked[start : start + CHUNK]
+            part = parts / f"{start:06d}-{_digest(chunk, data.index, role, ranking, depth)}.parquet"
+            if not part.is_file():
+                save_lessons(_mined(fitted, chunk, role, depth), part)
+            lessons += load_lessons(part)
+            log.info("%d of %d questions mined", start + len(chunk), len(asked))
+    save_lessons(lessons, path)
+    shutil.rmtree(parts)
+    return lessons
+
+
+def read_asked(data: LessonData) -> list[tuple[Question, bool]]:
+    """All questions, each with whether it is synthetic; TrainingError for a table outside the train split."""
+    human = [question for file in data.questions for question in read_questions(file)]
+    made = [question for file in data.synthetic for question in read_questions(file)]
+    _check_tables([*human, *made], data.splits)
+    kept = [question for question in made if not is_held_out(question.table_id or "", share=data.held_out)]
+    log.info("%d synthetic questions about held-out tables are left out", len(made) - len(kept))
+    return [*((question, False) for question in human), *((question, True) for question in kept)]
+
+
+def divide(lessons: Sequence[Lesson], *, held_out: float) -> tuple[list[Lesson], list[Lesson]]:
+    """(to learn from, to measure on): by table, and only human questions measure; TrainingError if none is to learn."""
+    sides: tuple[list[Lesson], list[Lesson]] = ([], [])
+    for lesson in lessons:
+        is_apart = is_held_out(lesson.table, share=held_out)
+        if not (is_apart and lesson.synthetic):
+            sides[is_apart].append(lesson)
+    if not sides[0]:
+        raise TrainingError(f"none of the {len(lessons)} lessons is for training: are there questions with gold?")
+    return sides
+
+
+def epoch_order(lessons: Sequence[Lesson], chance: random.Random, *, synthetic_share: float) -> list[int]:
+    """Numbers of an epoch's lessons in a random order: all human ones, and a draw of the synthetic ones."""
+    human = [number for number, lesson in enumerate(lessons) if not lesson.synthetic]
+    made = [number for number, lesson in enumerate(lessons) if lesson.synthetic]
+    count = min(len(made), round(synthetic_share * len(human)) if human else len(made))
+    order = human + chance.sample(made, count)
+    chance.shuffle(order)
+    return order
+
+
+def _mined(fitted: CrossFitted, asked: Sequence[tuple[Question, bool]], role: Role, depth: int) -> list[Lesson]:
+    return [
+        replace(lesson, synthetic=is_synthetic)
+        for question, is_synthetic in asked
+        for lesson in mine(fitted.engine, [question], role, depth=depth)
+    ]
+
+
+def _check_tables(questions: Sequence[Question], splits: Path | None) -> None:
+    if splits is None:
+        return
+    try:
+        train = set(json.loads(splits.read_text(encoding="utf-8"))["train"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TrainingError(f"{splits}: no readable split 'train' ({error!r})") from error
+    strange = [question for question in questions if question.table_id not in train]
+    if strange:
+        raise TrainingError(
+            f"{len(strange)} questions are about tables outside the train split, "
+            f"the first is {strange[0].question_id} about {strange[0].table_id}"
+        )
+
+
+def _digest(
+    asked: Sequence[tuple[Question, bool]], index: Path, role: Role, ranking: Path | None, depth: int
+) -> str:  # fmt: skip
+    """A hash of everything that the lessons of a chunk depend on: a part of other settings is not taken for it."""
+    files = [index / "manifest.json", *([ranking / "card.json"] if ranking else [])]
+    origin = [role, str(depth), *(sha256_file(file) for file in files if file.is_file())]
+    return hashlib.sha256("\n".join([*origin, *map(repr, asked)]).encode()).hexdigest()[:16]
