@@ -8,7 +8,12 @@ HeliosError
 │   └── ChecksumError     a file of an index differs from its checksum
 ├── IndexLockedError      another process is writing to the same index
 ├── ModelError            a model cannot be found, loaded or verified
-└── EvaluationError       questions, qrels or runs that do not fit the index
+├── EvaluationError       questions, qrels or runs that do not fit the index
+└── SourceError           a registered source did not answer a query
+    ├── QueryRejected     the guard refused the query; it never reached the engine
+    ├── QueryTimeout      the query was stopped at its deadline
+    ├── QueryFailed       the engine refused the query or gave up on it
+    └── SourceUnavailable the source cannot be reached or opened
 
 A message says what happened, where, what was expected and what to do next.
 """
@@ -65,3 +70,38 @@ class ModelError(HeliosError):
 
 class EvaluationError(HeliosError):
     """Questions, qrels or runs that do not fit the index."""
+
+
+class SourceError(HeliosError):
+    """A registered source did not answer a query."""
+
+
+class QueryRejected(SourceError):
+    """The guard refused a query before the engine saw it: `reason`, and `part`, what offended (may be empty)."""
+
+    def __init__(self, reason: str, part: str = "") -> None:
+        self.reason = reason
+        self.part = part
+        super().__init__(f"{reason}: {part}" if part else reason)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (QueryRejected, (self.reason, self.part))
+
+
+class QueryTimeout(SourceError):
+    """A query was stopped at its deadline; `seconds` is what it was given."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"stopped after {seconds:g} s; ask for less, or raise the source's timeout")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (QueryTimeout, (self.seconds,))
+
+
+class QueryFailed(SourceError):
+    """The engine refused a query or gave up on it; the message is the engine's, or names the cap that it met."""
+
+
+class SourceUnavailable(SourceError):
+    """A source cannot be reached or opened."""

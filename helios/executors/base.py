@@ -1,0 +1,85 @@
+"""The contract of every executor: what goes in, what comes out, what may go wrong.
+
+execute(query, limits) -> ResultSet        or QueryRejected, QueryTimeout, QueryFailed, SourceUnavailable
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from helios.config import Section
+from helios.executors.values import Value
+
+
+class Language(StrEnum):
+    """What a source is asked in."""
+
+    SQL = "sql"
+    SPARQL = "sparql"
+    CYPHER = "cypher"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class NativeQuery:
+    """A query in a source's own language; `parameters` are values that the engine binds, never text to paste."""
+
+    language: Language
+    text: str
+    parameters: dict[str, Value] = field(default_factory=dict)
+
+
+class Limits(Section):
+    """What one query may use; the caps of a source's registration."""
+
+    timeout: float = Field(default=10.0, gt=0.0)
+    """Seconds until the query is stopped."""
+    max_rows: int = Field(default=1000, ge=1)
+    max_bytes: int = Field(default=4 * 2**20, ge=1024)
+    """Bytes of all values together, as text."""
+    max_memory: int = Field(default=2**30, ge=2**26)
+    """Bytes of memory that the process of an embedded engine may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSet:
+    """Rows of a query, with what was left out said out loud."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    truncated: str | None = None
+    """Which cap ended the rows (`rows` or `bytes`); None where all of them are here."""
+    milliseconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data: values that JSON lacks as text (`helios.executors.values`)."""
+        from helios.executors.values import plain
+
+        return {
+            "columns": list(self.columns), "rows": [[plain(value) for value in row] for row in self.rows],
+            "truncated": self.truncated, "milliseconds": round(self.milliseconds, 3),
+        }  # fmt: skip
+
+
+class Executor(Protocol):
+    """Runs queries of one language against one source; threads may share it."""
+
+    @property
+    def language(self) -> Language: ...
+
+    def check(self, query: NativeQuery) -> None:
+        """The guard alone: QueryRejected for anything that is not on the allow-list."""
+
+    def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
+        """Guard and run a query; `limits` are the source's own where None.
+
+        Raises QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable.
+        """
+
+    def close(self) -> None:
+        """End processes and connections; a query under way ends with SourceUnavailable."""

@@ -1,0 +1,222 @@
+"""Worker processes of one source, kept warm: a query that outstays its deadline or its memory is killed.
+
+A killed worker is replaced in the background, so that the next query finds one ready.
+"""
+
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import psutil
+
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
+from helios.executors.base import Limits, NativeQuery, ResultSet
+from helios.executors.values import dumps, loads
+from helios.executors.worker import HEADER
+
+TICK = 0.02
+"""Seconds between two looks at a worker's memory."""
+START_SECONDS = 30.0
+REPLY_FACTOR = 8
+"""A reply may be so many times as long as its values: tags, escapes."""
+REPLY_EXTRA = 2**20
+PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV")
+"""What a worker sees of the environment: no keys, no passwords."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What a worker opens: a function `module:function` that takes the options and gives a Session."""
+
+    opener: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    address_space: int | None = None
+    """Bytes of virtual memory, for engines that do not reserve much more than they use."""
+
+
+class WorkerPool:
+    """At most `size` workers over one engine; threads share it."""
+
+    def __init__(self, engine: Engine, *, size: int = 2) -> None:
+        self.engine = engine
+        self.size = size
+        self._idle: deque[Worker] = deque()
+        self._count = 0
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def run(self, query: NativeQuery, limits: Limits) -> ResultSet:
+        """Run a query that its guard has passed."""
+        started = monotonic()
+        worker = self._take(started + limits.timeout)
+        try:
+            reply = worker.ask(query, limits, started + limits.timeout)
+        except BaseException:
+            worker.kill()
+            self._replace()
+            raise
+        self._give(worker)
+        return _result(reply, (monotonic() - started) * 1e3)
+
+    def warm_up(self) -> None:
+        """Have one worker ready; SourceUnavailable where the engine cannot open the source."""
+        self._give(self._take(monotonic() + START_SECONDS))
+
+    def close(self) -> None:
+        """Kill all idle workers; those at work end with their query."""
+        with self._changed:
+            self._closed = True
+            idle, self._idle = list(self._idle), deque()
+            self._changed.notify_all()
+        for worker in idle:
+            worker.kill()
+
+    def _take(self, deadline: float) -> "Worker":
+        with self._changed:
+            while True:
+                if self._closed:
+                    raise SourceUnavailable("the source was closed")
+                if self._idle:
+                    return self._idle.pop()
+                if self._count < self.size:
+                    self._count += 1
+                    break
+                if not self._changed.wait(deadline - monotonic()):
+                    raise SourceUnavailable(f"all {self.size} workers of the source are busy; ask again later")
+        return self._start()
+
+    def _start(self) -> "Worker":
+        try:
+            return Worker(self.engine)
+        except BaseException:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify()
+            raise
+
+    def _give(self, worker: "Worker") -> None:
+        with self._changed:
+            if not self._closed:
+                self._idle.append(worker)
+                self._changed.notify()
+                return
+        worker.kill()
+
+    def _replace(self) -> None:
+        """Start another worker for one that was killed; a start that fails shows at the next query."""
+
+        def start() -> None:
+            try:
+                self._give(self._start())
+            except SourceUnavailable:
+                return
+
+        with self._changed:
+            if self._closed:
+                self._count -= 1
+                return
+        threading.Thread(target=start, name="worker-start", daemon=True).start()
+
+
+class Worker:
+    """One process with an open engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "helios.executors.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, env=environment, cwd="/", bufsize=0,
+        )  # fmt: skip
+        self._memory = psutil.Process(self._process.pid)
+        setup = {"engine": engine.opener, "options": engine.options, "address_space": engine.address_space}
+        try:
+            reply = self._exchange(dumps(setup), monotonic() + START_SECONDS, None, REPLY_EXTRA)
+        except (QueryTimeout, QueryFailed) as error:
+            self.kill()
+            raise SourceUnavailable(f"the engine's process did not start ({error})") from error
+        if "error" in reply:
+            self.kill()
+            raise SourceUnavailable(reply["message"])
+
+    def ask(self, query: NativeQuery, limits: Limits, deadline: float) -> Mapping[str, Any]:
+        """One query, one reply; after an error the worker is of no more use."""
+        request = {
+            "text": query.text, "parameters": query.parameters,
+            "max_rows": limits.max_rows, "max_bytes": limits.max_bytes,
+        }  # fmt: skip
+        room = limits.max_bytes * REPLY_FACTOR + REPLY_EXTRA
+        try:
+            return self._exchange(dumps(request), deadline, limits.max_memory, room)
+        except QueryTimeout:
+            raise QueryTimeout(limits.timeout) from None
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def _exchange(self, request: bytes, deadline: float, max_memory: int | None, room: int) -> Mapping[str, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._write(HEADER.pack(len(request)) + request)
+            (length,) = HEADER.unpack(self._read(HEADER.size, deadline, max_memory))
+            if length > room:
+                raise QueryFailed(f"the engine's reply has {length} bytes, more than the {room} that it may have")
+            reply: Mapping[str, Any] = loads(self._read(length, deadline, max_memory))
+        except (BrokenPipeError, EOFError):
+            raise QueryFailed("the engine's process ended while it ran the query") from None
+        except ValueError as error:
+            raise QueryFailed(f"the engine's process sent something unreadable ({error})") from error
+        return reply
+
+    def _write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._process.stdin.fileno(), view) :]
+
+    def _read(self, length: int, deadline: float, max_memory: int | None) -> bytes:
+        """Exactly `length` bytes of the reply, with an eye on the clock and on the process's memory."""
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN)
+        data = bytearray()
+        while len(data) < length:
+            left = deadline - monotonic()
+            if left <= 0:
+                raise QueryTimeout(0.0)
+            if ready.poll(min(TICK, left) * 1e3):
+                chunk = os.read(descriptor, min(length - len(data), 2**20))
+                if not chunk:
+                    raise EOFError
+                data += chunk
+            elif max_memory is not None and self._resident() > max_memory:
+                raise QueryFailed(f"the query needs more than the {max_memory >> 20} MB of memory that it may use")
+        return bytes(data)
+
+    def _resident(self) -> int:
+        try:
+            return int(self._memory.memory_info().rss)
+        except psutil.NoSuchProcess:
+            return 0
+
+
+def _result(reply: Mapping[str, Any], milliseconds: float) -> ResultSet:
+    match reply.get("error"):
+        case None:
+            return ResultSet(tuple(reply["columns"]), tuple(reply["rows"]), reply["truncated"], milliseconds)
+        case "rejected":
+            raise QueryRejected(reply["reason"], reply["part"])
+        case _:
+            raise QueryFailed(reply["message"])

@@ -1,0 +1,114 @@
+"""The process that an embedded engine runs in: it can be killed at any moment, and it can do little harm.
+
+    python -m helios.executors.worker          frames on stdin and stdout: eight bytes of length, then `values.dumps`
+
+First frame: the engine (`module:function`) and its options; then one frame a query, one reply each. Before the engine
+is opened the process gives up what a reader never needs: it may write no file, dump no core, and, where the system
+lets it, see no network. It ends with its parent.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, BinaryIO, Protocol
+
+from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
+from helios.executors.rows import capped
+from helios.executors.values import Value, dumps, loads
+
+HEADER = struct.Struct("<Q")
+PR_SET_PDEATHSIG = 1
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+
+
+class Session(Protocol):
+    """An open engine inside a worker."""
+
+    def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterable[Sequence[Value]]]:
+        """Columns and rows, as lazily as the engine can; QueryRejected or QueryFailed."""
+
+
+Opener = Callable[[Mapping[str, Any]], Session]
+
+
+def main() -> None:
+    """Serve queries until stdin ends."""
+    requests, replies = _channels()
+    setup = loads(read_frame(requests) or b"{}")
+    _give_up_rights(setup.get("address_space"))
+    try:
+        session = open_session(setup["engine"], setup["options"])
+    except SourceUnavailable as error:
+        write_frame(replies, dumps({"error": "unavailable", "message": str(error)}))
+        return
+    write_frame(replies, dumps({"ready": True}))
+    while (frame := read_frame(requests)) is not None:
+        write_frame(replies, answer(session, loads(frame)))
+
+
+def open_session(engine: str, options: Mapping[str, Any]) -> Session:
+    """Call an engine's opener, named `module:function`; SourceUnavailable where it cannot open."""
+    module, _, function = engine.partition(":")
+    opener: Opener = getattr(import_module(module), function)
+    return opener(options)
+
+
+def answer(session: Session, request: Mapping[str, Any]) -> bytes:
+    """Run one request; what the engine refuses is an answer too."""
+    try:
+        columns, rows = session.run(request["text"], request["parameters"])
+        kept, truncated = capped(rows, max_rows=request["max_rows"], max_bytes=request["max_bytes"])
+        return dumps({"columns": list(columns), "rows": kept, "truncated": truncated})
+    except QueryRejected as error:
+        return dumps({"error": "rejected", "reason": error.reason, "part": error.part})
+    except QueryFailed as error:
+        return dumps({"error": "failed", "message": str(error)})
+    except (MemoryError, RecursionError) as error:
+        return dumps({"error": "failed", "message": f"the query needs more than it may use ({type(error).__name__})"})
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """One frame; None at the end of the stream."""
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    (length,) = HEADER.unpack(header)
+    data = stream.read(length)
+    return data if len(data) == length else None
+
+
+def write_frame(stream: BinaryIO, data: bytes) -> None:
+    """Write one frame."""
+    stream.write(HEADER.pack(len(data)) + data)
+    stream.flush()
+
+
+def _channels() -> tuple[BinaryIO, BinaryIO]:
+    """Streams of our own: what an engine prints must not get among the frames."""
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    return requests, replies
+
+
+def _give_up_rights(address_space: int | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    if address_space is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)  # refused in some containers: the guards stand without it
+
+
+if __name__ == "__main__":
+    main()
