@@ -16,7 +16,16 @@ from typing import Any
 
 from helios.errors import QueryRejected
 from helios.executors.base import Language, NativeQuery
-from helios.executors.sparql.terms import IRI, XSD, term_text
+from helios.executors.sparql.allowed import (
+    AGGREGATES,
+    CASTS,
+    ENGINE_SCHEMES,
+    FUNCTIONS,
+    NODES,
+    REASONS,
+    STRUCTURE,
+)
+from helios.executors.sparql.terms import IRI, term_text
 from helios.executors.sparql.tokens import Kind, Token, tokenise, written
 from helios.executors.values import Value
 
@@ -24,41 +33,6 @@ MAX_CHARACTERS = 50_000
 MAX_TOKENS = 1500
 """The parser needs up to a millisecond a token."""
 KEPT_VERDICTS = 512
-
-STRUCTURE = frozenset(
-    "BASE PREFIX SELECT ASK DISTINCT REDUCED AS WHERE GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET VALUES UNDEF GRAPH "
-    "OPTIONAL UNION MINUS FILTER BIND NOT EXISTS IN A TRUE FALSE SEPARATOR".split()
-)
-FUNCTIONS = frozenset(
-    "STR LANG LANGMATCHES DATATYPE BOUND IRI URI BNODE RAND ABS CEIL FLOOR ROUND CONCAT STRLEN UCASE LCASE "
-    "ENCODE_FOR_URI CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ NOW "
-    "UUID STRUUID MD5 SHA1 SHA256 SHA384 SHA512 COALESCE IF STRLANG STRDT SAMETERM ISIRI ISURI ISBLANK ISLITERAL "
-    "ISNUMERIC REGEX SUBSTR REPLACE".split()
-)
-AGGREGATES = frozenset("COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT".split())
-CASTS = frozenset(XSD + name for name in ("boolean", "double", "float", "decimal", "integer", "dateTime", "string"))
-OTHER_CASTS = frozenset(XSD + name for name in ("date", "time", "duration", "dayTimeDuration", "yearMonthDuration"))
-"""Not in SPARQL 1.1 but harmless and widely used: conversions between literals."""
-REASONS = {
-    "SERVICE": "a query must not call other servers",
-    "FROM": "a query must not name its own data set",
-    "CONSTRUCT": "only SELECT and ASK give rows",
-    "DESCRIBE": "only SELECT and ASK give rows",
-    **dict.fromkeys(
-        "INSERT DELETE LOAD CLEAR CREATE DROP COPY MOVE ADD WITH USING DATA INTO SILENT".split(),
-        "a query must not write or load data",
-    ),
-}
-NODES = frozenset(
-    "SelectQuery AskQuery SubSelect vars PrefixDecl Base GroupGraphPatternSub TriplesBlock GraphGraphPattern "
-    "OptionalGraphPattern GroupOrUnionGraphPattern MinusGraphPattern Filter Bind InlineData ValuesClause pname literal "
-    "GroupClause GroupAs HavingClause OrderClause OrderCondition LimitOffsetClauses PathAlternative PathSequence PathElt "
-    "PathEltOrInverse InversePath PathNegatedPropertySet ConditionalOrExpression ConditionalAndExpression "
-    "RelationalExpression AdditiveExpression MultiplicativeExpression UnaryNot UnaryMinus UnaryPlus Function "
-    "Builtin_EXISTS Builtin_NOTEXISTS".split()
-)
-ENGINE_SCHEMES = frozenset({"java", "bif", "sql"})
-"""IRIs of these schemes, and prefixes of these names, make some engines run code."""
 
 _parsing = threading.Lock()
 
@@ -232,7 +206,7 @@ def _check_node(node: Any, prefixes: Mapping[str, str]) -> None:
         raise QueryRejected("not a part of SPARQL 1.1 queries that may be used", node.name)
     if node.name == "Function":
         iri = _resolved(node.iri, prefixes)
-        if iri not in CASTS and iri not in OTHER_CASTS:
+        if iri not in CASTS:
             raise QueryRejected("a function that is not SPARQL's own", iri[:80])
 
 

@@ -10,6 +10,8 @@ from helios.executors.values import Iri, Literal, Value
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LANGUAGE_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+ASK_COLUMN = "answer"
+"""The one column of an ASK query's one row."""
 INTEGERS = (
     "integer", "int", "long", "short", "byte", "nonNegativeInteger", "nonPositiveInteger", "positiveInteger",
     "negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte",
@@ -62,7 +64,8 @@ def term_text(value: Value) -> str:
         case str():
             return quoted(value)
     for kind, datatype in (
-        (int, "integer"), (float, "double"), (Decimal, "decimal"), (datetime, "dateTime"), (date, "date"), (time, "time"),
+        (int, "integer"), (float, "double"), (Decimal, "decimal"), (datetime, "dateTime"), (date, "date"),
+        (time, "time"),
     ):  # fmt: skip
         if isinstance(value, kind):
             return f"{quoted(_lexical(value))}^^<{XSD}{datatype}>"
