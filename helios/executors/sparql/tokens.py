@@ -73,7 +73,8 @@ _TOKEN = re.compile(
 )
 _UNICODE_ESCAPE = re.compile(r"\\(?:(?P<plain>[^uU])|u(?P<short>.{4})|U(?P<long>.{8}))", re.DOTALL)
 _HIDDEN_ESCAPE = re.compile(r"\\[uU]")
-_ABSOLUTE = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:(?://.*|[^?$&()=!,;*#']*)>")
+_SURELY_IRI = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]*:(?://.*|[^?$&()=!,;*#']*)|[A-Za-z0-9_./~%-]*)>")
+"""Cannot be read as two comparisons around an expression."""
 _OPERANDS = frozenset({Kind.VARIABLE, Kind.IRI, Kind.NAME, Kind.STRING, Kind.NUMBER, Kind.BLANK, Kind.LANGUAGE})
 
 
@@ -115,7 +116,7 @@ def _is_comparison(iri: str, before: list[Token]) -> bool:
     """Whether `<...>` after an operand is two comparisons, as in `?a <5 && ?b> 3` written without spaces."""
     if not before or not (before[-1].kind in _OPERANDS or before[-1].text in (")", "]")):
         return False
-    return _ABSOLUTE.fullmatch(iri) is None
+    return _SURELY_IRI.fullmatch(iri) is None
 
 
 def _decoded(text: str) -> str:
