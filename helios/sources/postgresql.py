@@ -108,7 +108,8 @@ class PostgresqlReader:
             connection.execute(f"SET search_path = {path}")
         except psycopg.Error as error:
             raise SourceUnavailable(
-                f"{self._where}: cannot connect ({_brief(error)}); is the server up, and are user and password_env right?"
+                f"{self._where}: cannot connect ({_brief(error)}); "
+                "is the server up, and are user and password_env right?"
             ) from None
         return connection
 

@@ -17,12 +17,16 @@ from helios.sources.descriptor import Column, ForeignKey, TableSchema
 from helios.sources.relational import Catalogue, Reader, RelationalSource, WorkerReader
 from helios.sources.spec import SourceSpec, SqliteSpec
 
-TABLES = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type <> 'shadow' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+TABLES = """
+SELECT m.name FROM sqlite_master m JOIN pragma_table_list l ON l.name = m.name
+WHERE m.type IN ('table', 'view') AND l.schema = 'main' AND l.type <> 'shadow' AND m.name NOT GLOB 'sqlite_*'
+ORDER BY m.rowid"""
 COLUMNS = "SELECT name, type, pk FROM pragma_table_xinfo(?1) WHERE hidden <> 1 ORDER BY cid"
 FOREIGN_KEYS = 'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?1) ORDER BY id, seq'
 DEFINITION = "SELECT sql FROM sqlite_master WHERE name = ?1 AND type IN ('table', 'view')"
 COMMENT = re.compile(
-    r"""^\s*(?:"((?:[^"]|"")+)"|`([^`]+)`|\[([^\]]+)\]|(\w+))[^\n]*?(?:--\s*|/\*\s*)(.*?)\s*(?:\*/\s*)?,?\s*$"""
+    r"""^\s*(?:"((?:[^"]|"")+)"|`([^`]+)`|\[([^\]]+)\]|(\w+))"""  # a name, in any of the quotes
+    r"""[^\n]*?(?:--\s*|/\*\s*)(.*?)\s*(?:\*/\s*)?,?\s*$"""
 )
 """A line of a CREATE TABLE that begins with a column's name and ends with a comment."""
 
