@@ -5,6 +5,7 @@ once `add_vectors` was asked for, `vectors/` (quantised token vectors, `helios.i
 documents that are read again are encoded on the spot, and the last ones kept in memory.
 """
 
+import logging
 import os
 import shutil
 import tempfile
@@ -26,6 +27,8 @@ from helios.index.quantiser import Quantiser, centroid_count
 from helios.index.tokens import TokenStore, write_tokens
 from helios.models.encoder import MiniLMEncoder
 from helios.sources.documents import Document
+
+log = logging.getLogger(__name__)
 
 K1, B = 0.9, 0.4
 BM25_WEIGHT = 0.5
@@ -103,6 +106,7 @@ class DocumentIndex:
     ) -> FloatArray:
         """Sum over the question's tokens of their best match in each document."""
         with self._lock:
+            self._forget_foreign_vectors()
             tokens = self._encoder().encode_question(question)
             weights = self._store.token_weights(tokens.ids) if self._store else np.ones(len(tokens.ids), np.float32)
             scores = [
@@ -110,6 +114,12 @@ class DocumentIndex:
                 for vectors in self._vectors([int(number) for number in numbers], deadline, timeout)
             ]
         return np.array(scores, np.float32)
+
+    def _forget_foreign_vectors(self) -> None:
+        """Stored vectors of another encoder than ours are of no use."""
+        if self._store is not None and self._store.encoder["fingerprint"] != self._encoder().fingerprint:
+            log.warning("%s: its vectors are another encoder's; store them again (refresh)", self.folder)
+            self._store = None
 
     def _vectors(self, numbers: Sequence[int], deadline: float, timeout: float) -> Iterator[FloatArray]:
         if self._store is not None:
@@ -148,9 +158,7 @@ def build_documents(documents: Iterable[Document], folder: Path) -> int:
     return count
 
 
-def add_vectors(
-    index: DocumentIndex, encoder: MiniLMEncoder, *, progress: Callable[[int], None] | None = None
-) -> int:
+def add_vectors(index: DocumentIndex, encoder: MiniLMEncoder, *, progress: Callable[[int], None] | None = None) -> int:
     """Encode all documents and store their token vectors in the index folder; returns the number of tokens."""
     folder = index.folder / "vectors"
     with _scratch(folder) as scratch:
@@ -158,7 +166,9 @@ def add_vectors(
         chunks = []
         for start in range(0, len(index), CHUNK_DOCUMENTS):
             chunk = scratch / f"chunk-{start:09d}.npz"
-            _write_chunk(index, encoder, quantiser, range(start, min(len(index), start + CHUNK_DOCUMENTS)), chunk, progress)
+            _write_chunk(
+                index, encoder, quantiser, range(start, min(len(index), start + CHUNK_DOCUMENTS)), chunk, progress
+            )
             chunks.append(chunk)
         about = {"name": encoder.name, "fingerprint": encoder.fingerprint}
         tokens = write_tokens(chunks, quantiser, scratch, encoder=about)

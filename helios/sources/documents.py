@@ -132,8 +132,7 @@ def _first(record: Mapping[str, Any], names: Sequence[str], key: str, where: str
 @contextmanager
 def _opened(file: Path) -> Iterator[IO[str]]:
     try:
-        opened = gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8")
-        with opened as lines:
+        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
             yield lines
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise SourceUnavailable(f"{file}: cannot be read ({error})") from None

@@ -72,9 +72,7 @@ def _linked_tables(schema: RelationalSchema, question: str, limit: int, hits: Se
     tables = []
     for table in chosen:
         needed = {name for owner, name in referred | found if owner == table.name.lower()}
-        keys = tuple(
-            key for key in table.foreign_keys if key.table.lower() in kept or len(chosen) == len(schema.tables)
-        )
+        keys = tuple(key for key in table.foreign_keys if whole or key.table.lower() in kept)
         tables.append(_narrowed(replace(table, foreign_keys=keys), question, needed))
     return RelationalSchema(schema.dialect, tuple(tables))
 

@@ -39,7 +39,7 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     def executor() -> Executor:
         from helios.executors.sqlite import SqliteExecutor
 
-        return SqliteExecutor(path=path, limits=spec.limits)
+        return SqliteExecutor(path, limits=spec.limits)
 
     return RelationalSource(
         name, spec, catalogue=CATALOGUE, reader=lambda: sqlite_reader(path), executor=executor, cache=cache
@@ -67,7 +67,7 @@ def tables(reader: Reader) -> list[TableSchema]:
             Column(str(column), str(kind or ""), comments.get(str(column).lower(), ""), primary_key=bool(place))
             for column, kind, place in rows
         )
-        keys[name.lower()] = tuple(str(row[0]) for row in sorted(rows, key=lambda row: row[2]) if row[2])
+        keys[name.lower()] = tuple(str(row[0]) for row in sorted(rows, key=lambda row: int(str(row[2]))) if row[2])
         found.append((name, columns))
     return [TableSchema(name, columns, _foreign_keys(reader, name, keys)) for name, columns in found if columns]
 
