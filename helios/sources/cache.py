@@ -2,12 +2,14 @@
 
     helios-sources.cache/singers.descriptor.json      {"fingerprint": ..., "descriptor": ...}
     helios-sources.cache/singers.values.npz           helios.sources.lookup
+    helios-sources.cache/papers.documents-*/          helios.sources.document_index
 
 Everything here can be deleted at any time. A folder that cannot be written is a warning, never an error.
 """
 
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,9 +76,11 @@ class SourceCache:
         """Delete all that is kept of the source."""
         if self.folder is None or not self.folder.is_dir():
             return
-        for ending in ("descriptor.json", "values.npz"):
-            with self.writing(self.folder):
+        with self.writing(self.folder):
+            for ending in ("descriptor.json", "values.npz"):
                 (self.folder / f"{self.name}.{ending}").unlink(missing_ok=True)
+            for documents in self.folder.glob(f"{self.name}.documents-*"):
+                shutil.rmtree(documents)
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[None]:

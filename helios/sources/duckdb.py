@@ -37,9 +37,9 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
         file_reader(file)
 
     def executor() -> Executor:
-        from helios.executors.duckdb import DuckDbExecutor
+        from helios.executors.duckdb import DuckdbExecutor
 
-        return DuckDbExecutor(path=path, files=files, limits=spec.limits)
+        return DuckdbExecutor(path, files=files or None, limits=spec.limits)
 
     return RelationalSource(
         name, spec, catalogue=CATALOGUE, reader=lambda: duckdb_reader(path, files), executor=executor, cache=cache

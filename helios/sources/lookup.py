@@ -188,9 +188,7 @@ class ValueLookup:
 
     def _find(self, phrase: str, limit: int) -> list[ValueHit]:
         words = words_of(phrase)[:MAX_PHRASE_WORDS]
-        scores: dict[int, float] = {}
-        for value, score in self._similar(words, limit):
-            scores[value] = score
+        scores = dict(self._similar(words, limit))
         compact = compacted(phrase)
         for value in self._same(phrase):
             text = self._values[value]

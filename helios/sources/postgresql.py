@@ -6,16 +6,19 @@ statement and one here for the connection. Only what the role may SELECT is desc
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from helios.errors import QueryFailed, QueryTimeout, SourceUnavailable
+from helios.errors import ConfigError, QueryFailed, QueryTimeout, SourceUnavailable
 from helios.executors.base import Executor
 from helios.executors.values import Value
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Column, ForeignKey, TableSchema
-from helios.sources.relational import STATEMENT_SECONDS, Catalogue, Reader, RelationalSource, Row
+from helios.sources.relational import STATEMENT_SECONDS, Catalogue, Reader, RelationalSource, Row, quoted
 from helios.sources.spec import PostgresqlSpec, SourceSpec, secret
+
+if TYPE_CHECKING:
+    from helios.executors.postgresql import PostgresqlAddress
 
 CONNECT_SECONDS = 10
 COLUMNS = """
@@ -25,7 +28,7 @@ FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_type t ON t.oid = a.atttypid
-WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT c.relispartition
+WHERE n.nspname = %s AND c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT c.relispartition
   AND pg_table_is_visible(c.oid) AND has_table_privilege(c.oid, 'SELECT')
 ORDER BY c.relname, a.attnum"""
 CONSTRAINTS = """
@@ -38,38 +41,41 @@ WORD_TYPES = ("text", "character", "citext", "name", "uuid")
 def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -> RelationalSource:
     """A PostgreSQL source from its registration."""
     assert isinstance(spec, PostgresqlSpec)
-    schemas = spec.schemas
-    catalogue = Catalogue("postgres", lambda reader: tables(reader, schemas), _text, _words)
-
-    def reader() -> Reader:
-        return PostgresqlReader(connection_settings(name, spec), schemas)
+    address = address_of(name, spec)
+    catalogue = Catalogue("postgres", lambda reader: tables(reader, spec.namespace), _text, _words)
 
     def executor() -> Executor:
         from helios.executors.postgresql import PostgresqlExecutor
 
-        return PostgresqlExecutor(**connection_settings(name, spec), schemas=schemas, limits=spec.limits)
+        return PostgresqlExecutor(address, limits=spec.limits)
+
+    def reader() -> Reader:
+        return PostgresqlReader(address, secret(spec.password_env, source=name))
 
     return RelationalSource(name, spec, catalogue=catalogue, reader=reader, executor=executor, cache=cache)
 
 
-def connection_settings(name: str, spec: PostgresqlSpec) -> dict[str, Any]:
-    """Host, port, database, user and password of a registration; ConfigError where the password is not set."""
+def address_of(name: str, spec: PostgresqlSpec) -> "PostgresqlAddress":
+    """Where the server of a registration is; ConfigError where the URL lacks something."""
+    from helios.executors.postgresql import PostgresqlAddress
+
     url = urlsplit(spec.url)
-    return {
-        "host": url.hostname or "localhost",
-        "port": url.port or 5432,
-        "database": unquote(url.path.removeprefix("/")) or "postgres",
-        "user": spec.user or unquote(url.username or "") or None,
-        "password": secret(spec.password_env, source=name),
-    }
+    user = spec.user or unquote(url.username or "")
+    database = unquote(url.path.removeprefix("/"))
+    if url.scheme not in ("postgresql", "postgres") or not url.hostname or not database or not user:
+        raise ConfigError(f"source {name!r}: url: expected postgresql://user@host:port/database, got {spec.url!r}")
+    return PostgresqlAddress(
+        host=url.hostname, port=url.port or 5432, database=database, user=user, password_env=spec.password_env,
+        schema=spec.namespace, sslmode=dict(parse_qsl(url.query)).get("sslmode", "prefer"),
+    )  # fmt: skip
 
 
 class PostgresqlReader:
     """One read-only connection, opened by the first statement."""
 
-    def __init__(self, settings: Mapping[str, Any], schemas: Sequence[str]) -> None:
-        self._settings = settings
-        self._schemas = schemas
+    def __init__(self, address: "PostgresqlAddress", password: str | None) -> None:
+        self._address = address
+        self._password = password
         self._connection: Any = None
 
     def rows(self, statement: str, parameters: Sequence[Value] = (), *, limit: int = 100_000) -> Sequence[Row]:
@@ -96,34 +102,35 @@ class PostgresqlReader:
             import psycopg
         except ModuleNotFoundError:
             raise SourceUnavailable("PostgreSQL needs psycopg: install helios-retrieval[sources]") from None
-        settings = self._settings
+        address = self._address
         options = f"-c default_transaction_read_only=on -c statement_timeout={int(STATEMENT_SECONDS * 1000)}"
         try:
             connection = psycopg.connect(
-                host=settings["host"], port=settings["port"], dbname=settings["database"], user=settings["user"],
-                password=settings["password"], connect_timeout=CONNECT_SECONDS, options=options, autocommit=True,
-                application_name="helios", tcp_user_timeout=int(STATEMENT_SECONDS * 2000),
+                host=address.host, port=address.port, dbname=address.database, user=address.user,
+                password=self._password, sslmode=address.sslmode, connect_timeout=CONNECT_SECONDS,
+                options=options, autocommit=True, application_name="helios",
+                tcp_user_timeout=int(STATEMENT_SECONDS * 2000),
             )  # fmt: skip
-            path = ", ".join('"' + schema.replace('"', '""') + '"' for schema in self._schemas)
-            connection.execute(f"SET search_path = {path}")
+            connection.execute(f"SET search_path = {quoted(address.schema)}")
         except psycopg.Error as error:
             raise SourceUnavailable(
-                f"{self._where}: cannot connect ({_brief(error)}); is the server up, and are user and password_env right?"
+                f"{self._where}: cannot connect ({_brief(error)}); "
+                "is the server up, and are user and password_env right?"
             ) from None
         return connection
 
     @property
     def _where(self) -> str:
-        return f"postgresql://{self._settings['host']}:{self._settings['port']}/{self._settings['database']}"
+        return f"postgresql://{self._address.host}:{self._address.port}/{self._address.database}"
 
 
-def tables(reader: Reader, schemas: Sequence[str]) -> list[TableSchema]:
-    """Tables, views and materialised views that the role may read, of the schemas on the search path."""
+def tables(reader: Reader, schema: str) -> list[TableSchema]:
+    """Tables, views and materialised views that the role may read, of one schema."""
     names: dict[Value, tuple[str, str]] = {}
     columns: dict[Value, dict[Value, tuple[str, str, str]]] = {}
-    for oid, table, comment, number, column, kind, note, category in reader.rows(COLUMNS, [list(schemas)]):
+    for oid, table, comment, number, column, kind, note, category in reader.rows(COLUMNS, [schema]):
         names[oid] = (str(table), str(comment))
-        shown = f"{kind} (enum)" if category == "E" else str(kind)
+        shown = f"{kind!s} (enum)" if category == "E" else str(kind)
         columns.setdefault(oid, {})[number] = (str(column), shown, str(note))
     keys: dict[Value, set[str]] = {}
     foreign: dict[Value, list[ForeignKey]] = {}

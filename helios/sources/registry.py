@@ -20,7 +20,7 @@ from helios.sources.base import Source, SourceKind, ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Descriptor
 from helios.sources.registry_file import DEFAULT_FILE, read_sources, write_source
-from helios.sources.spec import SourceSpec, read_spec
+from helios.sources.spec import SourceSpec, plain_spec, read_spec
 
 __all__ = ["Registry", "RegisteredSource", "SourceSpec"]
 
@@ -94,7 +94,7 @@ class Registry:
         ConfigError for wrong values, and for a name that is taken, unless `replace`.
         """
         spec = values if isinstance(values, SourceSpec) else read_spec(name, values, where=str(self.path))
-        read_spec(name, {"kind": str(spec.kind)} | spec.model_dump(exclude={"kind"}), where=str(self.path))
+        read_spec(name, plain_spec(spec), where=str(self.path))
         with self._lock:
             self.reload()
             if name in self._specs and not replace:

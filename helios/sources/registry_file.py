@@ -84,7 +84,7 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path}: not UTF-8 text ({error.reason})") from None
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Refuses a key that stands twice: one of the two would silently win."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:

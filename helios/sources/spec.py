@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from helios.config import Section
 from helios.errors import ConfigError
@@ -64,6 +64,8 @@ Files = tuple[str, ...] | dict[str, str]
 
 class SourceSpec(Section):
     """What all kinds have."""
+
+    model_config = ConfigDict(populate_by_name=True)
 
     kind: SourceKind
     description: str = ""
@@ -141,7 +143,8 @@ class PostgresqlSpec(SourceSpec):
     url: Url
     user: str | None = None
     password_env: EnvironmentName | None = None
-    schemas: tuple[str, ...] = ("public",)
+    namespace: str = Field(default="public", alias="schema")
+    """The schema whose tables are described, and found without being named."""
 
 
 class RdfSpec(SourceSpec):
@@ -219,7 +222,8 @@ def read_spec(name: str, values: Any, *, where: str) -> SourceSpec:
 
 def plain_spec(spec: SourceSpec) -> dict[str, Any]:
     """What a file says of a registration: the kind, and what differs from the defaults."""
-    return {"kind": str(spec.kind)} | spec.model_dump(mode="json", exclude_defaults=True, exclude={"kind"})
+    values = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"kind"})
+    return {"kind": str(spec.kind)} | values
 
 
 def secret(variable: str | None, *, source: str) -> str | None:
@@ -256,7 +260,7 @@ def _refuse_secrets(values: Mapping[Any, Any], place: str) -> None:
 
 def _refuse_unknown(values: Mapping[Any, Any], spec: type[SourceSpec], place: str) -> None:
     for section, known, given in (
-        ("", list(spec.model_fields), values),
+        ("", [field.alias or name for name, field in spec.model_fields.items()], values),
         ("limits.", list(Limits.model_fields), values.get("limits")),
     ):
         for key in map(str, given if isinstance(given, Mapping) else ()):

@@ -17,12 +17,16 @@ from helios.sources.descriptor import Column, ForeignKey, TableSchema
 from helios.sources.relational import Catalogue, Reader, RelationalSource, WorkerReader
 from helios.sources.spec import SourceSpec, SqliteSpec
 
-TABLES = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type <> 'shadow' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+TABLES = """
+SELECT m.name FROM sqlite_master m JOIN pragma_table_list l ON l.name = m.name
+WHERE m.type IN ('table', 'view') AND l.schema = 'main' AND l.type <> 'shadow' AND m.name NOT GLOB 'sqlite_*'
+ORDER BY m.rowid"""
 COLUMNS = "SELECT name, type, pk FROM pragma_table_xinfo(?1) WHERE hidden <> 1 ORDER BY cid"
 FOREIGN_KEYS = 'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?1) ORDER BY id, seq'
 DEFINITION = "SELECT sql FROM sqlite_master WHERE name = ?1 AND type IN ('table', 'view')"
 COMMENT = re.compile(
-    r"""^\s*(?:"((?:[^"]|"")+)"|`([^`]+)`|\[([^\]]+)\]|(\w+))[^\n]*?(?:--\s*|/\*\s*)(.*?)\s*(?:\*/\s*)?,?\s*$"""
+    r"""^\s*(?:"((?:[^"]|"")+)"|`([^`]+)`|\[([^\]]+)\]|(\w+))"""  # a name, in any of the quotes
+    r"""[^\n]*?(?:--\s*|/\*\s*)(.*?)\s*(?:\*/\s*)?,?\s*$"""
 )
 """A line of a CREATE TABLE that begins with a column's name and ends with a comment."""
 
@@ -35,7 +39,7 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     def executor() -> Executor:
         from helios.executors.sqlite import SqliteExecutor
 
-        return SqliteExecutor(path=path, limits=spec.limits)
+        return SqliteExecutor(path, limits=spec.limits)
 
     return RelationalSource(
         name, spec, catalogue=CATALOGUE, reader=lambda: sqlite_reader(path), executor=executor, cache=cache
@@ -63,7 +67,7 @@ def tables(reader: Reader) -> list[TableSchema]:
             Column(str(column), str(kind or ""), comments.get(str(column).lower(), ""), primary_key=bool(place))
             for column, kind, place in rows
         )
-        keys[name.lower()] = tuple(str(row[0]) for row in sorted(rows, key=lambda row: row[2]) if row[2])
+        keys[name.lower()] = tuple(str(row[0]) for row in sorted(rows, key=lambda row: int(str(row[2]))) if row[2])
         found.append((name, columns))
     return [TableSchema(name, columns, _foreign_keys(reader, name, keys)) for name, columns in found if columns]
 
