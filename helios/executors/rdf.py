@@ -48,7 +48,8 @@ class RdfExecutor:
         old.close()
 
     def warm_up(self) -> None:
-        """Have a worker ready; SourceUnavailable where the graph cannot be opened."""
+        """Have the parser and a worker ready; SourceUnavailable where the graph cannot be opened."""
+        self.guard.checked(NativeQuery(self.language, "ASK {}"))
         self._pool.warm_up()
 
     def close(self) -> None:

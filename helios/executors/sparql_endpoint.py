@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -46,11 +47,14 @@ class _Exchange:
 
     deadline: float
     connection: http.client.HTTPConnection | None = None
+    socket: socket.socket | None = None
+    """The connection's, which forgets it where the server closes after its answer."""
+    response: http.client.HTTPResponse | None = None
     result: Future[ResultSet] = field(default_factory=Future)
     given_up: bool = False
 
     def left(self) -> float:
-        """Seconds until the deadline; QueryTimeout where there are none."""
+        """Seconds until the deadline; TimeoutError where there are none."""
         left = self.deadline - monotonic()
         if left <= 0 or self.given_up:
             raise TimeoutError
@@ -59,12 +63,15 @@ class _Exchange:
     def give_up(self) -> None:
         """Shut the connection, whatever waits for it."""
         self.given_up = True
-        connection = self.connection
-        if connection is not None and connection.sock is not None:
-            try:
-                connection.sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                return
+        if self.socket is not None:
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close what is open, in the exchange's own thread."""
+        for part in (self.response, self.connection):
+            if part is not None:
+                part.close()
 
 
 class SparqlEndpointExecutor:
@@ -132,8 +139,7 @@ class SparqlEndpointExecutor:
         except BaseException as error:  # noqa: BLE001 - it goes on to the thread that waits for it
             exchange.result.set_exception(self._explained(error, exchange, limits))
         finally:
-            if exchange.connection is not None:
-                exchange.connection.close()
+            exchange.close()
             with self._lock:
                 self._exchanges.pop(id(exchange), None)
             self._free.release()
@@ -167,13 +173,15 @@ class SparqlEndpointExecutor:
         target = self._target
         for _ in range(REDIRECTS + 1):
             exchange.connection = connection = _connection(target, exchange.left())
-            connection.request("POST", _path(target), body=urlencode(form).encode(), headers=headers)
+            connection.connect()
+            exchange.socket = connection.sock
             exchange.left()  # given up while it connected?
-            response = connection.getresponse()
+            connection.request("POST", _path(target), body=urlencode(form).encode(), headers=headers)
+            exchange.response = response = connection.getresponse()
             if response.status not in (301, 302, 303, 307, 308):
                 return response
             target = self._redirected(target, response.getheader("Location") or "")
-            connection.close()
+            exchange.close()
         raise SourceUnavailable(f"{self.url}: redirects more than {REDIRECTS} times")
 
     def _redirected(self, target: SplitResult, location: str) -> SplitResult:
@@ -208,9 +216,8 @@ class _Body:
         if size == 0:
             return b""
         left = self._exchange.left()
-        connection = self._exchange.connection
-        if connection is not None and connection.sock is not None:
-            connection.sock.settimeout(left)
+        if self._exchange.socket is not None:
+            self._exchange.socket.settimeout(left)
         data = self._response.read1(2**16 if size < 0 else min(size, 2**16))
         self._room -= len(data)
         if self._room < 0:
@@ -266,7 +273,8 @@ class _Results:
                 elif prefix == "results.bindings" and event == "start_array":
                     self.columns, known = tuple(columns), True
                 elif prefix.startswith("results.bindings.item"):
-                    builder = ijson.ObjectBuilder() if builder is None else builder
+                    if builder is None:
+                        builder = _row_builder(event)
                     builder.event(event, value)
                     if prefix == "results.bindings.item" and event == "end_map":
                         yield [_value(builder.value.get(name)) for name in self.columns]
@@ -275,6 +283,14 @@ class _Results:
             self.cut = known = True
         if not known:
             raise QueryFailed("the server's reply is no SPARQL result in JSON (it has neither bindings nor a boolean)")
+
+
+def _row_builder(event: str) -> Any:
+    import ijson
+
+    if event != "start_map":
+        raise TypeError("a row is no object")
+    return ijson.ObjectBuilder()
 
 
 def _value(term: Mapping[str, Any] | None) -> Value:

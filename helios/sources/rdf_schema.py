@@ -56,7 +56,7 @@ PART = 100_000
 BATCH = 100
 STATEMENT_SECONDS = 10.0
 SCHEMA_SECONDS = 60.0
-WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+")
+WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-\s]+")
 
 Read = Callable[[str, Limits], ResultSet]
 """Runs a statement of this package; QueryTimeout, QueryFailed or SourceUnavailable."""

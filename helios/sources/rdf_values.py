@@ -45,7 +45,10 @@ def stored_values(read: Read) -> Iterator[StoredValue]:
 
 def ask_for_values(read: Read, phrases: Sequence[str], *, limit: int) -> tuple[ValueHit, ...]:
     """Entities of a graph too large to index whose label is a phrase as it stands, or with other capitals."""
-    spellings = {text: phrase for phrase in reversed(phrases[:MAX_PHRASES]) for text in _spellings(phrase)}
+    spellings: dict[str, list[str]] = {}
+    for phrase in dict.fromkeys(phrases[:MAX_PHRASES]):
+        for text in _spellings(phrase):
+            spellings.setdefault(text, []).append(phrase)
     if not spellings:
         return ()
     literals = [Literal(text, "", language) for text in spellings for language in LANGUAGES]
@@ -57,9 +60,9 @@ def ask_for_values(read: Read, phrases: Sequence[str], *, limit: int) -> tuple[V
     )
     hits: dict[str, list[ValueHit]] = {phrase: [] for phrase in phrases}
     for entity, predicate, text in sorted(rows, key=lambda row: NAMES.index(str(row[1]))):
-        phrase = spellings.get(str(text))
-        if phrase is not None and len(hits[phrase]) < limit:
-            hits[phrase].append(ValueHit(phrase, str(text), (str(predicate),), 1.0, _entity(entity)))
+        for phrase in spellings.get(str(text), ()):
+            if len(hits[phrase]) < limit:
+                hits[phrase].append(ValueHit(phrase, str(text), (str(predicate),), 1.0, _entity(entity)))
     return tuple(hit for found in hits.values() for hit in found)
 
 

@@ -30,8 +30,8 @@ from helios.executors.sparql.tokens import Kind, Token, tokenise, written
 from helios.executors.values import Value
 
 MAX_CHARACTERS = 50_000
-MAX_TOKENS = 1500
-"""The parser needs up to a millisecond a token."""
+MAX_TOKENS = 1000
+"""The parser needs up to a millisecond a token, or two."""
 KEPT_VERDICTS = 512
 
 _parsing = threading.Lock()
