@@ -76,7 +76,7 @@ def shared_scripted_llm():
 
 @pytest.fixture(scope="session")
 def oxigraph_server():
-    """Starts a real SPARQL server over a store's folder and gives its address; see tests/executors/oxigraph_server.py."""
+    """Starts a SPARQL server over a store's folder, gives its address (tests/executors/oxigraph_server.py)."""
     module = _module("oxigraph_server", "executors")
     if (program := module.program()) is None:
         pytest.skip("no oxigraph program: pip install oxigraph")

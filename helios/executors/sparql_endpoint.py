@@ -47,7 +47,7 @@ class _Exchange:
 
     deadline: float
     connection: http.client.HTTPConnection | None = None
-    socket: socket.socket | None = None
+    channel: socket.socket | None = None
     """The connection's, which forgets it where the server closes after its answer."""
     response: http.client.HTTPResponse | None = None
     result: Future[ResultSet] = field(default_factory=Future)
@@ -63,9 +63,9 @@ class _Exchange:
     def give_up(self) -> None:
         """Shut the connection, whatever waits for it."""
         self.given_up = True
-        if self.socket is not None:
+        if self.channel is not None:
             with suppress(OSError):
-                self.socket.shutdown(socket.SHUT_RDWR)
+                self.channel.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close what is open, in the exchange's own thread."""
@@ -174,7 +174,7 @@ class SparqlEndpointExecutor:
         for _ in range(REDIRECTS + 1):
             exchange.connection = connection = _connection(target, exchange.left())
             connection.connect()
-            exchange.socket = connection.sock
+            exchange.channel = connection.sock
             exchange.left()  # given up while it connected?
             connection.request("POST", _path(target), body=urlencode(form).encode(), headers=headers)
             exchange.response = response = connection.getresponse()
@@ -216,8 +216,8 @@ class _Body:
         if size == 0:
             return b""
         left = self._exchange.left()
-        if self._exchange.socket is not None:
-            self._exchange.socket.settimeout(left)
+        if self._exchange.channel is not None:
+            self._exchange.channel.settimeout(left)
         data = self._response.read1(2**16 if size < 0 else min(size, 2**16))
         self._room -= len(data)
         if self._room < 0:

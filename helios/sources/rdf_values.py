@@ -47,8 +47,8 @@ def ask_for_values(read: Read, phrases: Sequence[str], *, limit: int) -> tuple[V
     """Entities of a graph too large to index whose label is a phrase as it stands, or with other capitals."""
     spellings: dict[str, list[str]] = {}
     for phrase in dict.fromkeys(phrases[:MAX_PHRASES]):
-        for text in _spellings(phrase):
-            spellings.setdefault(text, []).append(phrase)
+        for spelling in _spellings(phrase):
+            spellings.setdefault(spelling, []).append(phrase)
     if not spellings:
         return ()
     literals = [Literal(text, "", language) for text in spellings for language in LANGUAGES]
