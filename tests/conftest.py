@@ -74,10 +74,21 @@ def shared_scripted_llm():
         yield server
 
 
-def _module(name: str) -> ModuleType:
-    """A module beside the tests of the language model: they are no packages, so it is loaded by its path."""
+@pytest.fixture(scope="session")
+def oxigraph_server():
+    """Starts a SPARQL server over a store's folder, gives its address (tests/executors/oxigraph_server.py)."""
+    module = _module("oxigraph_server", "executors")
+    if (program := module.program()) is None:
+        pytest.skip("no oxigraph program: pip install oxigraph")
+    servers = module.OxigraphServers(program)
+    yield servers
+    servers.close()
+
+
+def _module(name: str, folder: str = "llm") -> ModuleType:
+    """A module beside the tests of a folder: they are no packages, so it is loaded by its path."""
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("llm") / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(folder) / f"{name}.py")
         assert spec and spec.loader
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])

@@ -1,0 +1,163 @@
+"""RDF graphs and endpoints as sources: what they say of themselves, and how their entities are found."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helios.errors import SourceUnavailable
+from helios.executors.base import Language, NativeQuery
+from helios.sources.base import Source, SourceKind
+from helios.sources.descriptor import RdfSchema, RdfTerm
+from helios.sources.rdf import GraphSource, RdfSource
+from helios.sources.rdf_schema import local_words
+from helios.sources.rdf_values import ask_for_values
+from helios.sources.registry import Registry
+from helios.sources.sparql import SparqlSource
+
+TURTLE = """
+@prefix ex: <http://example.org/vocab#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix d: <http://example.org/data/> .
+ex:writtenBy rdfs:label "author"@en , "Autor"@de ; rdfs:comment "who wrote a book" .
+ex:Book rdfs:label "book"@en .
+d:emma a ex:Book ; rdfs:label "Emma"@en ; ex:writtenBy d:austen ; ex:pageCount 474 ; ex:genre "novel of manners" .
+d:persuasion a ex:Book ; rdfs:label "Persuasion" ; ex:writtenBy d:austen ; ex:pageCount 249 .
+d:dracula a ex:Book ; rdfs:label "Dracula"@en , "Drakula"@tr ; ex:writtenBy d:stoker ; ex:pageCount 418 .
+d:austen a ex:Person ; rdfs:label "Jane Austen"@en ; skos:altLabel "J. Austen"@en ; ex:bornOn "1775-12-16"^^xsd:date .
+d:stoker a ex:Person ; rdfs:label "Bram Stoker"@en ; ex:bornOn "1847-11-08"^^xsd:date .
+d:emma-watson rdfs:label "Emma"@en .
+"""
+VOCABULARY = "http://example.org/vocab#"
+DATA = "http://example.org/data/"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("books")
+    (folder / "books.ttl").write_text(TURTLE, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module", params=["rdf", "sparql"])
+def source(request: pytest.FixtureRequest, folder: Path) -> Iterator[GraphSource]:
+    """The same graph from a file and from a server."""
+    if request.param == "rdf":
+        source: GraphSource = RdfSource("books", [folder / "books.ttl"], prefixes={"v": VOCABULARY})
+    else:
+        serve = request.getfixturevalue("oxigraph_server")
+        making = "import sys; from pyoxigraph import Store; Store(sys.argv[1]).load(path=sys.argv[2])"
+        subprocess.run([sys.executable, "-c", making, str(folder / "store"), str(folder / "books.ttl")], check=True)
+        source = SparqlSource("books", serve(folder / "store"), prefixes={"v": VOCABULARY})
+    yield source
+    source.close()
+
+
+def schema_of(source: Source) -> RdfSchema:
+    schema = source.descriptor().schema
+    assert isinstance(schema, RdfSchema)
+    return schema
+
+
+def term(terms: tuple[RdfTerm, ...], name: str) -> RdfTerm:
+    return next(term for term in terms if term.iri == VOCABULARY + name)
+
+
+def test_the_descriptor_has_classes(source: GraphSource):
+    schema = schema_of(source)
+    assert schema.prefixes == (("v", VOCABULARY),)
+    assert [(c.iri, c.label, c.count) for c in schema.classes] == [
+        (VOCABULARY + "Book", "book", 3), (VOCABULARY + "Person", "person", 2),
+    ]  # fmt: skip
+    assert set(schema.classes[0].samples) == {"Emma", "Persuasion", "Dracula"}
+
+
+def test_the_descriptor_has_predicates(source: GraphSource):
+    schema = schema_of(source)
+    written = term(schema.predicates, "writtenBy")
+    assert (written.label, written.count, written.comment) == ("author", 3, "who wrote a book")
+    assert written.samples == ("Jane Austen", "Bram Stoker")
+    assert (written.domain, written.range) == ((VOCABULARY + "Book",), (VOCABULARY + "Person",))
+    pages = term(schema.predicates, "pageCount")
+    assert (pages.label, pages.range) == ("page count", ("http://www.w3.org/2001/XMLSchema#integer",))
+    assert schema.triple_count == sum(predicate.count for predicate in schema.predicates) == 26
+
+
+def test_the_descriptor_is_kept_until_refresh(source: GraphSource):
+    descriptor = source.descriptor()
+    assert source.descriptor() is descriptor
+    assert (descriptor.source, descriptor.language) == ("books", Language.SPARQL)
+    source.refresh()
+    assert source.descriptor() == descriptor
+    assert source.descriptor() is not descriptor
+
+
+def test_entities_are_found_by_their_labels(source: GraphSource):
+    (first, second) = source.find_values(["emma"], limit=2)
+    assert (first.entity, first.value, first.score) == (DATA + "emma", "Emma", 1.0), "the connected one first"
+    assert second.entity == DATA + "emma-watson"
+    (author,) = source.find_values(["jane austin"], limit=1)
+    assert author.entity == DATA + "austen"
+    assert source.find_values(["J. Austen"], limit=1)[0].place == ("http://www.w3.org/2004/02/skos/core#altLabel",)
+    (genre,) = source.find_values(["novel of manners"], limit=1)
+    assert (genre.place, genre.entity) == ((VOCABULARY + "genre",), DATA + "emma")
+
+
+def test_a_large_endpoint_is_asked_for_labels(source: GraphSource):
+    hits = ask_for_values(source.executor.read, ["bram stoker", "EMMA", "emma", "nobody", ""], limit=1)
+    assert [(hit.phrase, hit.entity) for hit in hits if hit.phrase == "bram stoker"] == [
+        ("bram stoker", DATA + "stoker")
+    ]
+    assert len([hit for hit in hits if hit.phrase == "emma"]) == 1
+
+
+def test_queries_may_use_the_prefixes_of_the_registration(source: GraphSource):
+    text = "SELECT ?l { ?b v:writtenBy/rdfs:label 'Bram Stoker'@en ; rdfs:label ?l FILTER(LANG(?l) = 'en') }"
+    result = source.execute(NativeQuery(Language.SPARQL, text))
+    assert [str(row[0]) for row in result.rows] == ["Dracula"]
+    source.check()
+
+
+@pytest.mark.parametrize(
+    ("iri", "words"),
+    [
+        ("http://e/vocab#birthDate", "birth date"), ("http://e/has_pet", "has pet"), 
+        ("http://e/HTTPServer", "HTTP server"),
+        ("urn:x:thing", "thing"), ("http://e/a/", "a"), ("http://e/t%C3%A9st", "tést"),
+    ],
+)  # fmt: skip
+def test_words_of_an_iri(iri: str, words: str):
+    assert local_words(iri) == words
+
+
+def test_refresh_reads_the_files_again(tmp_path: Path):
+    path = tmp_path / "a.nt"
+    path.write_text('<http://e/s> <http://e/p> "one" .')
+    source = RdfSource("a", [path])
+    assert source.find_values(["one"])
+    path.write_text('<http://e/s> <http://e/p> "two" .')
+    source.refresh()
+    assert source.find_values(["two"])
+    source.close()
+
+
+def test_registered_graphs(tmp_path: Path, folder: Path):
+    with Registry.open(tmp_path / "sources.yaml", create=True) as registry:
+        registry.add("books", {"kind": "rdf", "files": [str(folder / "books.ttl")], "prefixes": {"v": VOCABULARY}})
+        registry.add("gone", {"kind": "sparql", "url": "http://127.0.0.1:1/sparql"})
+        books = registry.source("books")
+        assert books.kind is SourceKind.RDF
+        assert len(schema_of(books).classes) == 2
+        with pytest.raises(SourceUnavailable, match=r"127\.0\.0\.1"):
+            registry.source("gone").check()
+
+
+def test_an_empty_graph_is_said_to_be_empty(tmp_path: Path):
+    (tmp_path / "a.nt").write_text("")
+    source = RdfSource("a", [tmp_path / "a.nt"])
+    with pytest.raises(SourceUnavailable, match="empty"):
+        source.check()
+    assert schema_of(source).predicates == ()
+    source.close()
