@@ -73,15 +73,14 @@ def identifier(name: str) -> str:
 def _versions(descriptor: Descriptor, question: str) -> Iterator[Descriptor]:
     yield descriptor
     yield _fewer_samples(descriptor, 2, comments=True)
-    bare = _fewer_samples(descriptor, 0, comments=False)
+    yield _fewer_samples(descriptor, 0, comments=False)
+    part = descriptor
     for size in SIZES:
-        part = linked(descriptor, question, limit=size)
-        if part != descriptor:
+        smaller = linked(part, question, limit=size)
+        if smaller != part:
+            part = smaller
             yield _fewer_samples(part, 2, comments=True)
             yield _fewer_samples(part, 0, comments=False)
-        elif size == SIZES[-1]:
-            yield bare
-    yield _fewer_samples(linked(descriptor, question, limit=1), 0, comments=False)
 
 
 def _fewer_samples(descriptor: Descriptor, count: int, *, comments: bool) -> Descriptor:

@@ -30,7 +30,7 @@ from helios.sources.documents import Document
 
 log = logging.getLogger(__name__)
 
-K1, B = 0.9, 0.4
+K1, B = 1.2, 0.75
 BM25_WEIGHT = 0.5
 """How much BM25 counts beside late interaction, both from 0 to 1 over the documents that are read again."""
 BATCH = 64
