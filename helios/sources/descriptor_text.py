@@ -55,7 +55,7 @@ def text(descriptor: Descriptor, *, budget_tokens: int | None = None, question: 
         if budget_tokens is None or estimated_tokens(shown) <= budget_tokens:
             return shown
     room = int((budget_tokens or 0) * CHARACTERS_PER_TOKEN)
-    return shown[: max(0, room - 2)].rstrip() + " …"
+    return shown[: max(0, room - 3)].rstrip() + " …"
 
 
 def estimated_tokens(shown: str) -> int:
