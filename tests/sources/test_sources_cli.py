@@ -34,7 +34,10 @@ def test_a_source_from_registration_to_removal(folder: Path):
     assert added.exit_code == 0, added.output
     assert (folder / "helios-sources.yaml").read_text().count("shop.db") == 1
     assert json.loads(sources("list", "--json").stdout) == [
-        {"name": "shop", "kind": "sqlite", "path": "shop.db", "description": "Who buys [what]", "limits": {"timeout": 3.0}}
+        {
+            "name": "shop", "kind": "sqlite", "path": "shop.db", "description": "Who buys [what]",
+            "limits": {"timeout": 3.0},
+        }
     ]  # fmt: skip
     assert "Who buys [what]" in sources("list").stdout
     shown = sources("show", "shop")
