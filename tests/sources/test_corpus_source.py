@@ -68,6 +68,7 @@ def test_stored_vectors_rank_like_those_made_on_the_spot(beir: Path):
 def test_bm25_alone_needs_no_model(beir: Path):
     corpus = open_corpus(beir, "beir", rerank=0, kept=False)
     assert [row[0] for row in corpus.execute(asked("sourdough")).rows] == ["10"]
+    corpus.close()
 
 
 def test_the_descriptor_tells_what_it_is_about(beir: Path):
