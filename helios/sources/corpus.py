@@ -101,6 +101,7 @@ class DocumentCorpus(Corpus):
     """Documents, searched by BM25 and late interaction; the index is made on first use and kept in the cache."""
 
     _columns = DOCUMENT_COLUMNS
+    _scratch: tempfile.TemporaryDirectory[str] | None = None
 
     @once
     def index(self) -> "DocumentIndex":
@@ -134,7 +135,10 @@ class DocumentCorpus(Corpus):
         next(iter(read_documents(self.path, Fields(self.spec.id_field, self.spec.title_field, self.spec.text_field))))
 
     def close(self) -> None:
-        """Nothing is left open but memory maps."""
+        """Delete an index that could not be kept; memory maps end with their last reader."""
+        scratch, self._scratch = self._scratch, None
+        if scratch is not None:
+            scratch.cleanup()
 
     def _search(self, question: str, k: int, timeout: float) -> list[tuple[Value, ...]]:
         found = self.index.search(question, k=k, rerank=self.spec.rerank, timeout=timeout)

@@ -55,7 +55,7 @@ def text(descriptor: Descriptor, *, budget_tokens: int | None = None, question: 
         if budget_tokens is None or estimated_tokens(shown) <= budget_tokens:
             return shown
     room = int((budget_tokens or 0) * CHARACTERS_PER_TOKEN)
-    return shown[: max(0, room - 2)].rstrip() + " …"
+    return shown[: max(0, room - 3)].rstrip() + " …"
 
 
 def estimated_tokens(shown: str) -> int:
@@ -73,15 +73,14 @@ def identifier(name: str) -> str:
 def _versions(descriptor: Descriptor, question: str) -> Iterator[Descriptor]:
     yield descriptor
     yield _fewer_samples(descriptor, 2, comments=True)
-    bare = _fewer_samples(descriptor, 0, comments=False)
+    yield _fewer_samples(descriptor, 0, comments=False)
+    part = descriptor
     for size in SIZES:
-        part = linked(descriptor, question, limit=size)
-        if part != descriptor:
+        smaller = linked(part, question, limit=size)
+        if smaller != part:
+            part = smaller
             yield _fewer_samples(part, 2, comments=True)
             yield _fewer_samples(part, 0, comments=False)
-        elif size == SIZES[-1]:
-            yield bare
-    yield _fewer_samples(linked(descriptor, question, limit=1), 0, comments=False)
 
 
 def _fewer_samples(descriptor: Descriptor, count: int, *, comments: bool) -> Descriptor:

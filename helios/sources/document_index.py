@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.errors import IndexFormatError, QueryTimeout
+from helios.errors import IndexFormatError
 from helios.index.lexical import Postings, terms_of, write_postings
 from helios.index.quantiser import Quantiser, centroid_count
 from helios.index.tokens import TokenStore, write_tokens
@@ -30,10 +30,12 @@ from helios.sources.documents import Document
 
 log = logging.getLogger(__name__)
 
-K1, B = 0.9, 0.4
-BM25_WEIGHT = 0.5
+K1, B = 1.2, 0.75
+BM25_WEIGHT = 0.25
 """How much BM25 counts beside late interaction, both from 0 to 1 over the documents that are read again."""
 BATCH = 64
+LANES = 8
+"""Documents encoded on the spot between two looks at the clock."""
 CHUNK_DOCUMENTS = 2000
 FIT_TOKENS = 200_000
 """Tokens that the quantiser is fitted to."""
@@ -82,38 +84,36 @@ class DocumentIndex:
     def search(self, question: str, *, k: int, rerank: int, timeout: float) -> list[FoundDocument]:
         """The best `k` documents; of BM25's, the first `rerank` in the order of both scores.
 
-        QueryTimeout where `timeout` seconds do not suffice.
+        Encoding stops when half of `timeout` (seconds) is over; what was not encoded by then keeps BM25's order.
         """
-        deadline = monotonic() + timeout
+        deadline = monotonic() + timeout / 2
         bm25 = self._bm25(question)
         order = np.argsort(-bm25, kind="stable")[: max(k, rerank)]
         order = order[bm25[order] > 0]
-        head = order[:rerank]
-        if not len(head):
+        late = self._late_interaction(question, order[:rerank], deadline) if rerank and len(order) else []
+        if not len(late):
             return [FoundDocument(self[int(i)], float(bm25[i])) for i in order[:k]]
-        fused = _unit(self._late_interaction(question, head, deadline, timeout)) + BM25_WEIGHT * _unit(bm25[head])
+        head = order[: len(late)]
+        fused = _unit(np.array(late, np.float32)) + BM25_WEIGHT * _unit(bm25[head])
         best = np.argsort(-fused, kind="stable")
         ranked = [(int(head[i]), float(fused[i])) for i in best]
-        ranked += [(int(i), -1.0 - place) for place, i in enumerate(order[rerank:])]
+        ranked += [(int(i), -1.0 - place) for place, i in enumerate(order[len(late) :])]
         return [FoundDocument(self[number], score) for number, score in ranked[:k]]
 
     def _bm25(self, question: str) -> FloatArray:
         count = self._postings.node_count
         return self._postings.node_scores(terms_of(question), 0, count, k1=K1, b=B, common=max(16, count // 2))
 
-    def _late_interaction(
-        self, question: str, numbers: NDArray[np.int64], deadline: float, timeout: float
-    ) -> FloatArray:
-        """Sum over the question's tokens of their best match in each document."""
+    def _late_interaction(self, question: str, numbers: NDArray[np.int64], deadline: float) -> list[float]:
+        """Sum over the question's tokens of their best match in each document, for as many as time allows."""
         with self._lock:
             self._forget_foreign_vectors()
             tokens = self._encoder().encode_question(question)
             weights = self._store.token_weights(tokens.ids) if self._store else np.ones(len(tokens.ids), np.float32)
-            scores = [
+            return [
                 float(weights @ (vectors @ tokens.vectors.T).max(axis=0))
-                for vectors in self._vectors([int(number) for number in numbers], deadline, timeout)
+                for vectors in self._vectors([int(number) for number in numbers], deadline)
             ]
-        return np.array(scores, np.float32)
 
     def _forget_foreign_vectors(self) -> None:
         """Stored vectors of another encoder than ours are of no use."""
@@ -121,21 +121,22 @@ class DocumentIndex:
             log.warning("%s: its vectors are another encoder's; store them again (refresh)", self.folder)
             self._store = None
 
-    def _vectors(self, numbers: Sequence[int], deadline: float, timeout: float) -> Iterator[FloatArray]:
+    def _vectors(self, numbers: Sequence[int], deadline: float) -> Iterator[FloatArray]:
         if self._store is not None:
             yield from (self._store.vectors(number) for number in numbers)
             return
-        missing = [number for number in numbers if number not in self._recent]
-        for start in range(0, len(missing), 8):
-            if monotonic() > deadline:
-                raise QueryTimeout(timeout)
-            batch = missing[start : start + 8]
-            encoded = self._encoder().encode_documents([_whole(self[number]) for number in batch])
-            for number, tokens in zip(batch, encoded, strict=True):
+        for start in range(0, len(numbers), LANES):
+            batch = numbers[start : start + LANES]
+            missing = [number for number in batch if number not in self._recent]
+            if missing and monotonic() > deadline:
+                log.warning("%s: time for %d of %d documents; store their vectors", self.folder, start, len(numbers))
+                break
+            encoded = self._encoder().encode_documents([_whole(self[number]) for number in missing])
+            for number, tokens in zip(missing, encoded, strict=True):
                 self._recent[number] = tokens.vectors
-        for number in numbers:
-            self._recent.move_to_end(number)
-            yield self._recent[number]
+            for number in batch:
+                self._recent.move_to_end(number)
+                yield self._recent[number]
         while len(self._recent) > KEPT_VECTORS:
             self._recent.popitem(last=False)
 

@@ -156,7 +156,8 @@ def _best_terms(terms: Sequence[RdfTerm], question: str, limit: int, hits: Seque
     if len(terms) <= limit:
         return tuple(terms)
     scores = relevance(
-        question, [(term.label or local_name(term.iri), f"{term.comment} {' '.join(term.samples)}") for term in terms]
+        question,
+        [(f"{term.label} {local_name(term.iri)}", f"{term.comment} {' '.join(term.samples)}") for term in terms],
     )
     found = {hit.place[-1]: hit.score for hit in sorted(hits, key=lambda hit: hit.score) if hit.place}
     ranked = sorted(

@@ -128,12 +128,16 @@ def _sources_node(text: str) -> Any:
 
 
 def _last_line(lines: list[str], node: Any) -> int:
-    """The last line with anything of a node on it: a block's end mark lies behind the comments that follow it."""
-    last = node.end_mark.line if node.end_mark.column else node.end_mark.line - 1
-    last = min(last, len(lines) - 1)
-    while last > node.start_mark.line and (not lines[last].strip() or lines[last].lstrip().startswith("#")):
-        last -= 1
-    return int(last)
+    """The last line of a node: that of its last scalar, since a block's own end mark stands at what follows it."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    end: int = node.end_mark.line
+    if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
+        end -= 1
+    while end > node.start_mark.line and not lines[min(end, len(lines) - 1)].strip():
+        end -= 1
+    return min(end, len(lines) - 1)
 
 
 def _block(name: str, values: Mapping[str, Any], indent: int) -> list[str]:
