@@ -1,0 +1,345 @@
+"""From a draft whose columns are settled to a plan: joins, groups, exclusions and set operations."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from helios.executors.values import Value
+from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import (
+    ROWS,
+    Aggregate,
+    ColumnRef,
+    Condition,
+    Join,
+    Operator,
+    Order,
+    Plan,
+    SetOperation,
+    Term,
+)
+from helios.routing.formulation.reading import NEGATED, Draft, Filter, Item
+from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.settling import Settled
+
+
+def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None:
+    """The plan of a draft, or None where its tables do not connect or nothing is selected."""
+    return _Planner(draft, settled, schema).plan()
+
+
+class _Planner:
+    def __init__(self, draft: Draft, settled: Settled, schema: SchemaView) -> None:
+        self.draft, self.settled, self.schema = draft, settled, schema
+        self.needed: list[str] = []
+
+    def plan(self) -> Plan | None:
+        select, plain = self._select()
+        group = self._group(select, plain)
+        orders = self._orders(select)
+        having = self._having()
+        counted = bool(having) or any(order.term.aggregate is not None for order in orders)
+        if counted and not group:
+            group = self._entity(select)
+        if not select:
+            return None
+        entity = select[0].column.table if select[0].column is not None else self._main()
+        if entity is None:
+            return None
+        where, absent = self._where(entity)
+        self._need(term.column.table for term in select if term.column is not None)
+        self._need(order.term.column.table for order in orders if order.term.column is not None)
+        self._need(column.table for column in group)
+        self._need([entity])
+        self._mentioned(absent)
+        joined = self.schema.connect(dict.fromkeys([entity, *self.needed]))
+        if joined is None:
+            return None
+        conditions, contrary = _contrary(where, both=self.draft.both)
+        exclusions = [self._exclusion(entity, table, filters) for table, filters in absent.items()]
+        if any(exclusion is None for exclusion in exclusions):
+            return None
+        plan = Plan(
+            joined[0], tuple(select), joined[1], (*conditions, *((e,) for e in exclusions if e is not None)),
+            tuple(dict.fromkeys(group)), tuple(having), tuple(orders), self.draft.limit if orders else None,
+            self.draft.distinct and not any(term.aggregate for term in select),
+        )  # fmt: skip
+        if contrary is not None:
+            other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
+            plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
+        return pruned(plan, self.schema)
+
+    def _main(self) -> str | None:
+        """The table that a question is about, where no column says it."""
+        for item in self.draft.select:
+            if item.piece is not None and item.piece.tables:
+                return item.piece.tables[0]
+        for piece in self.draft.mentions:
+            return piece.tables[0]
+        return next((column.table for column in self.settled.columns.values()), None)
+
+    def _need(self, tables: Iterable[str]) -> None:
+        self.needed += [table for table in tables if table not in self.needed]
+
+    def _select(self) -> tuple[list[Term], list[ColumnRef]]:
+        terms = [term for item in self.draft.select if (term := self._term(item)) is not None]
+        terms = list(dict.fromkeys(terms))
+        return terms, [term.column for term in terms if term.aggregate is None and term.column is not None]
+
+    def _term(self, item: Item) -> Term | None:
+        column = self.settled.of(item)
+        table = item.piece.tables[0] if item.piece is not None and item.piece.tables else None
+        if item.aggregate == Aggregate.COUNT:
+            if item.distinct and column is None and table is not None:
+                column = self._key(table)
+            return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
+        if column is None and table is not None:
+            column = self._naming(table)
+        return Term(column, item.aggregate) if column is not None else None
+
+    def _key(self, table: str) -> ColumnRef | None:
+        view = self.schema.tables[table]
+        return view.keys[0].ref if view.keys else view.columns[0].ref if view.columns else None
+
+    def _naming(self, table: str) -> ColumnRef | None:
+        naming = self.schema.tables[table].naming
+        return naming.ref if naming is not None else self._key(table)
+
+    def _group(self, select: list[Term], plain: list[ColumnRef]) -> list[ColumnRef]:
+        group: list[ColumnRef] = []
+        aggregated = any(term.aggregate is not None for term in select)
+        for item in self.draft.groups:
+            column = self.settled.of(item)
+            if column is None and item.piece is not None and item.piece.tables:
+                group += self._group_by_table(item.piece.tables[0], select, plain, aggregated=aggregated)
+            elif column is not None:
+                if aggregated or self.draft.having or any(o.aggregate for o in self.draft.orders):
+                    group.append(column)
+                if aggregated and column not in plain:
+                    select.append(Term(column))
+        if aggregated and plain and not group:
+            group = self._entity(select)
+        return group
+
+    def _group_by_table(
+        self, table: str, select: list[Term], plain: list[ColumnRef], *, aggregated: bool
+    ) -> list[ColumnRef]:
+        key = self._key(table)
+        if not aggregated or key is None:
+            return []
+        if not plain:
+            naming = self._naming(table)
+            select.append(Term(naming))
+        return [key]
+
+    def _entity(self, select: Sequence[Term]) -> list[ColumnRef]:
+        """What counts are made per: the selected columns, or the key of the table whose rows they describe."""
+        plain = [term.column for term in select if term.aggregate is None and term.column is not None]
+        counted = {t for item in (*self.draft.orders, *self.draft.select) if item.aggregate == Aggregate.COUNT
+                   and item.piece is not None for t in item.piece.tables[:1]}  # fmt: skip
+        counted |= {t for part in self.draft.having if part.piece is not None for t in part.piece.tables[:1]}
+        if not plain:
+            return []
+        table = plain[0].table
+        key = self._key(table)
+        if key is None or table in counted or not counted - {table}:
+            return plain
+        return [key]
+
+    def _orders(self, select: Sequence[Term]) -> list[Order]:
+        orders = []
+        descending = bool(self.draft.descending)
+        for item in self.draft.orders:
+            if item.aggregate == Aggregate.COUNT:
+                orders.append(Order(ROWS, descending))
+                if item.piece is not None:
+                    self._need(item.piece.tables[:1])
+                continue
+            column = self.settled.of(item)
+            if column is None and item.piece is not None and item.piece.tables:
+                column = self._naming(item.piece.tables[0])
+            if column is not None:
+                flipped = id(item) in self.settled.flipped
+                aggregates = [t.aggregate for t in select if t.column == column and t.aggregate is not None]
+                aggregate = item.aggregate or (aggregates[0] if aggregates else None)
+                orders.append(Order(Term(column, aggregate), descending != flipped))
+        if not orders and self.draft.descending is not None and select:
+            orders = [Order(select[0], descending)]
+        return list(dict.fromkeys(orders))
+
+    def _having(self) -> list[Condition]:
+        found = []
+        for part in self.draft.having:
+            if part.piece is not None:
+                self._need(part.piece.tables[:1])
+            if not (part.operator == Operator.GE and part.number == 1):
+                found.append(Condition(ROWS, part.operator, (_number(part.number),)))
+        return found
+
+    def _mentioned(self, absent: dict[str, list[Condition]]) -> None:
+        gone = {piece.start for piece, _ in self.draft.absent}
+        for piece in self.draft.mentions:
+            options = [t for t in piece.tables if t in self.needed] or piece.tables[:1]
+            if piece.start not in gone and options[0] not in absent:
+                self._need(options[:1])
+
+    def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
+        """Conditions on the joined rows, and on rows of other tables that must not exist."""
+        where: list[tuple[Condition, ...]] = []
+        absent: dict[str, list[Condition]] = {}
+        for piece, _ in self.draft.absent:
+            absent.setdefault(piece.tables[0], [])
+        for part in self.draft.filters:
+            condition = self._condition(part)
+            if condition is None or condition.term.column is None:
+                continue
+            table = condition.term.column.table
+            elsewhere = part.negated and table != entity and self._many(entity, table)
+            if elsewhere or (absent and table in absent):
+                absent.setdefault(table, []).append(condition)
+                continue
+            if part.negated:
+                condition = replace(condition, operator=NEGATED.get(condition.operator, condition.operator))
+            self._need([table])
+            same = where and where[-1][0].term == condition.term and condition.operator == Operator.EQ
+            if where and (part.alternative or (same and not self.draft.both and where[-1][0].operator == Operator.EQ)):
+                where[-1] = (*where[-1], condition)
+            else:
+                where.append((condition,))
+        return where, absent
+
+    def _many(self, entity: str, table: str) -> bool:
+        """Whether an entity may have several rows of a table."""
+        path = self.schema.path([entity], table) or ()
+        return any(not self.schema.column(join.right).primary or len(self.schema.tables[join.right.table].keys) > 1
+                   for join in path)  # fmt: skip
+
+    def _condition(self, part: Filter) -> Condition | None:
+        column = self.settled.of(part)
+        if column is None:
+            return None
+        operator = part.operator
+        if id(part) in self.settled.flipped:
+            mirrored = {Operator.GT: Operator.LT, Operator.LT: Operator.GT, Operator.GE: Operator.LE}
+            operator = mirrored.get(operator, operator)
+        if part.average is not None:
+            query = Plan(column.table, (Term(column, part.average),))
+            return Condition(Term(column), operator, query=query)
+        values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
+        if operator == Operator.BETWEEN and len(values) != 2:
+            return None
+        return Condition(Term(column), operator, values)
+
+    def _value(self, piece: Piece, column: ColumnRef, operator: Operator) -> Value:
+        if operator in (Operator.EQ, Operator.NE):
+            stored = [link for link in piece.values if link.column == column]
+            if stored:
+                return max(stored, key=lambda link: link.score).value
+        if piece.number is not None:
+            return _number(piece.number) if self.schema.column(column).numeric else piece.text.replace(",", "")
+        return piece.text
+
+    def _exclusion(self, entity: str, table: str, filters: list[Condition]) -> Condition | None:
+        """The entity's key is not among those that the other table's rows lead to."""
+        path = self.schema.path([entity], table)
+        if not path:
+            return None
+        first = path[0]
+        joins = tuple(path[1:])
+        known = Condition(Term(first.right), Operator.NOT_NULL)
+        where = ((known,), *((condition,) for condition in filters))
+        query = Plan(first.right.table, (Term(first.right),), joins, where)
+        return Condition(Term(first.left), Operator.NOT_IN, query=query)
+
+
+def _number(number: float) -> int | float:
+    return int(number) if number.is_integer() else number
+
+
+def _contrary(
+    where: list[tuple[Condition, ...]], *, both: bool
+) -> tuple[tuple[tuple[Condition, ...], ...], tuple[Condition, ...] | None]:  # fmt: skip
+    """Two conditions on one column that no row can meet at once: the second becomes a plan of its own."""
+    for i, first in enumerate(where):
+        for second in where[i + 1 :]:
+            if len(first) > 1 or len(second) > 1 or first[0].term != second[0].term:
+                continue
+            operators = {first[0].operator, second[0].operator}
+            if (both and operators == {Operator.EQ}) or (
+                operators == {Operator.LT, Operator.GT} and not _overlap(first[0], second[0])
+            ):
+                rest = tuple(c for c in where if c is not first and c is not second)
+                return (*rest, first), second
+    return tuple(where), None
+
+
+def _overlap(first: Condition, second: Condition) -> bool:
+    low, high = (first, second) if first.operator == Operator.GT else (second, first)
+    if not low.values or not high.values:
+        return True
+    left, right = low.values[0], high.values[0]
+    return isinstance(left, int | float) and isinstance(right, int | float) and left < right
+
+
+def pruned(plan: Plan, schema: SchemaView) -> Plan:
+    """Without the tables that add nothing but a key that another table refers to."""
+    while True:
+        for join in _ends(plan):
+            if schema.column(join.right).primary and len(schema.tables[join.right.table].keys) == 1:
+                smaller = _without(plan, join)
+                if smaller is not None:
+                    plan = smaller
+                    break
+        else:
+            return plan
+
+
+def _ends(plan: Plan) -> list[Join]:
+    """Joins whose table can go: the last ones of paths, and the root turned round."""
+    inner = {join.left.table for join in plan.joins}
+    ends = [join for join in plan.joins if join.right.table not in inner]
+    starting = [join for join in plan.joins if join.left.table == plan.table]
+    if len(starting) == 1:
+        ends.append(Join(starting[0].right, starting[0].left))
+    return ends
+
+
+def _without(plan: Plan, join: Join) -> Plan | None:
+    """A plan with a table's key replaced by the column that refers to it; None where more of the table is used."""
+    gone, key, kept = join.right.table, join.right, join.left
+
+    def swap(column: ColumnRef | None) -> ColumnRef | None:
+        return kept if column == key else column
+
+    def term(old: Term) -> Term:
+        return replace(old, column=swap(old.column))
+
+    smaller = replace(
+        plan, table=kept.table if plan.table == gone else plan.table,
+        joins=tuple(j for j in plan.joins if gone not in (j.left.table, j.right.table)),
+        select=tuple(map(term, plan.select)),
+        where=tuple(tuple(replace(c, term=term(c.term)) for c in some) for some in plan.where),
+        group=tuple(kept if column == key else column for column in plan.group),
+        having=tuple(replace(c, term=term(c.term)) for c in plan.having),
+        order=tuple(replace(o, term=term(o.term)) for o in plan.order),
+    )  # fmt: skip
+    return None if gone in _used(smaller) else smaller
+
+
+def _used(plan: Plan) -> set[str]:
+    """Tables whose columns a plan reads, apart from joins."""
+    terms = [*plan.select, *(o.term for o in plan.order), *(c.term for c in plan.having)]
+    terms += [condition.term for some in plan.where for condition in some]
+    columns = [*plan.group, *(term.column for term in terms if term.column is not None)]
+    return {column.table for column in columns}
+
+
+def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
+    """Values, numbers and filtered columns that the plan says nothing of."""
+    placed = {id(p) for f in draft.filters if settled.of(f) for p in (f.subject, f.value, f.second) if p is not None}
+    placed |= {id(i.piece) for i in (*draft.select, *draft.groups, *draft.orders) if i.piece is not None}
+    placed |= {id(c.piece) for c in draft.having if c.piece is not None}
+    loose = [p for p in draft.pieces if p.cue in (Cue.VALUE, Cue.COLUMN, Cue.NUMBER) and id(p) not in placed]
+    numbers = len(draft.having) + (draft.limit is not None and draft.limit > 1)
+    counted = [p for p in loose if p.cue == Cue.NUMBER][:numbers]
+    return [p for p in loose if p not in counted]

@@ -1,0 +1,438 @@
+"""From pieces to a draft: what is selected, filtered, grouped, ordered and excluded, before tables are settled.
+
+A question is read from left to right in one of four modes. Words such as "whose" and "with" open a filter, "ordered
+by" an order, "what" after a comma the selection again; what a column or a table mention means depends on the mode and
+on the cues that wait for it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import Aggregate, Operator
+
+NEGATED = {
+    Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
+    Operator.LE: Operator.GT, Operator.CONTAINS: Operator.NOT_CONTAINS, Operator.BETWEEN: Operator.BETWEEN,
+    Operator.STARTS: Operator.STARTS, Operator.ENDS: Operator.ENDS,
+}  # fmt: skip
+
+
+class Mode(StrEnum):
+    """What a mention of a column is for."""
+
+    SELECT = "select"
+    FILTER = "filter"
+    ORDER = "order"
+
+
+@dataclass(slots=True)
+class Item:
+    """A column or a table that is selected, grouped or ordered by."""
+
+    piece: Piece | None
+    aggregate: Aggregate | None = None
+    distinct: bool = False
+    grade: Grade | None = None
+    """An attribute to look for, where no column is named."""
+    provisional: bool = False
+    """A table that is selected only if nothing else is."""
+
+
+@dataclass(slots=True)
+class Filter:
+    """A comparison whose column may still be open."""
+
+    subject: Piece | None
+    operator: Operator
+    value: Piece | None
+    second: Piece | None = None
+    grade: Grade | None = None
+    negated: bool = False
+    alternative: bool = False
+    """Joined to the filter before by "or"."""
+    average: Aggregate | None = None
+    """Compared with an aggregate of the column itself."""
+    at: int = 0
+
+
+@dataclass(slots=True)
+class Counted:
+    """A condition on how many rows of a table belong to each entity."""
+
+    operator: Operator
+    number: float
+    piece: Piece | None
+
+
+@dataclass(slots=True)
+class Draft:
+    """A question's parts, with mentions not yet settled."""
+
+    pieces: Sequence[Piece]
+    select: list[Item] = field(default_factory=list)
+    filters: list[Filter] = field(default_factory=list)
+    groups: list[Item] = field(default_factory=list)
+    orders: list[Item] = field(default_factory=list)
+    descending: bool | None = None
+    limit: int | None = None
+    having: list[Counted] = field(default_factory=list)
+    absent: list[tuple[Piece, list[Filter]]] = field(default_factory=list)
+    distinct: bool = False
+    both: bool = False
+    grouped: bool = False
+    """Counts stand beside columns: the columns group."""
+    unused: list[Piece] = field(default_factory=list)
+    mentions: list[Piece] = field(default_factory=list)
+
+
+def read(pieces: Sequence[Piece]) -> Draft:
+    """Read a question's pieces."""
+    return _Reader(pieces).run()
+
+
+class _Reader:
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces = pieces
+        self.draft = Draft(pieces)
+        first = next((p for p in pieces if p.cue not in (Cue.WORD, Cue.COMMA)), None)
+        opens = first is not None and first.cue in (Cue.PREPOSITION, Cue.RELATIVE, Cue.EACH, Cue.NOT)
+        self.mode = Mode.FILTER if opens else Mode.SELECT
+        self.i = 0
+        self.aggregates: list[Aggregate] = []
+        self.counting = False
+        self.distinct = False
+        self.negated = False
+        self.compare: Operator | None = None
+        self.grade: Grade | None = None
+        self.like: Operator | None = None
+        self.subject: Piece | None = None
+        self.last_filter: Filter | None = None
+        self.connective = Cue.AND
+        self.each = False
+        self.common: bool | None = None
+        self.superlative: Grade | None = None
+        self.last_column: Piece | None = None
+        self.after_of = False
+
+    def run(self) -> Draft:
+        steps: dict[Cue, Callable[[Piece], None]] = {
+            Cue.ASK: self._ask, Cue.COUNT: self._count, Cue.AGGREGATE: self._aggregate, Cue.EACH: self._each,
+            Cue.SUPERLATIVE: self._superlative, Cue.COMPARE: self._compare, Cue.NOT: self._not, Cue.ORDER: self._order,
+            Cue.DIRECTION: self._direction, Cue.DISTINCT: self._distinct, Cue.BOTH: self._both, Cue.AND: self._and,
+            Cue.OR: self._or, Cue.COMMA: self._comma, Cue.RELATIVE: self._relative, Cue.LIKE: self._like,
+            Cue.PREPOSITION: self._preposition, Cue.COMMON: self._common, Cue.TABLE: self._table,
+            Cue.COLUMN: self._column, Cue.VALUE: self._value, Cue.NUMBER: self._number,
+        }  # fmt: skip
+        while self.i < len(self.pieces):
+            piece = self.pieces[self.i]
+            self.i += 1
+            step = steps.get(piece.cue)
+            if step is not None:
+                step(piece)
+        self._finish()
+        return self.draft
+
+    def ahead(self, *cues: Cue, skip: Sequence[Cue] = (Cue.WORD,)) -> Piece | None:
+        """The next piece if it is one of these kinds, past those to skip."""
+        j = self.i
+        while j < len(self.pieces) and self.pieces[j].cue in skip:
+            j += 1
+        return self.pieces[j] if j < len(self.pieces) and self.pieces[j].cue in cues else None
+
+    def behind(self, *cues: Cue) -> bool:
+        """Whether the piece before this one, past words, is one of these kinds."""
+        j = self.i - 2
+        while j >= 0 and self.pieces[j].cue == Cue.WORD:
+            j -= 1
+        return j >= 0 and self.pieces[j].cue in cues
+
+    def consume(self, piece: Piece) -> None:
+        """Go on after a piece that was looked at ahead."""
+        self.i = self.pieces.index(piece) + 1
+        if piece.cue == Cue.TABLE:
+            self.draft.mentions.append(piece)
+
+    def _ask(self, piece: Piece) -> None:
+        seen = bool(self.draft.select or self.draft.mentions)
+        if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
+            self.mode = Mode.FILTER
+        elif not seen or self.behind(Cue.COMMA, Cue.AND, Cue.END) or self.mode != Mode.FILTER:
+            self.mode = Mode.SELECT
+            self.subject = None
+
+    def _count(self, piece: Piece) -> None:
+        skip = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
+        between = self.pieces[self.i : self.i + 3]
+        distinct = any(p.cue == Cue.DISTINCT for p in between)
+        target = self.ahead(Cue.TABLE, Cue.COLUMN, Cue.VALUE, skip=skip)
+        if target is not None and target.cue == Cue.VALUE:
+            target = None
+        if target is not None:
+            self.consume(target)
+        item = Item(target, Aggregate.COUNT, distinct=distinct)
+        if self.mode == Mode.ORDER:
+            self.draft.orders.append(item)
+        elif self.mode == Mode.FILTER and self.superlative is not None:
+            self.draft.orders.append(item)
+        elif self.mode == Mode.FILTER and self.ahead(Cue.COMPARE) and self.draft.select:
+            self.counting = True
+        else:
+            self.draft.select.append(item)
+            if self.each:
+                self.draft.grouped = True
+                self.each = False
+
+    def _aggregate(self, piece: Piece) -> None:
+        assert isinstance(piece.payload, Aggregate)
+        if self.compare is not None or self.grade is not None:
+            self._compared_with(piece.payload)
+        elif self.mode == Mode.FILTER and piece.payload in (Aggregate.MAX, Aggregate.MIN):
+            self._superlative(Piece(Cue.SUPERLATIVE, piece.start, piece.end, piece.text, Grade(piece.payload == "max")))
+        else:
+            self.aggregates.append(piece.payload)
+
+    def _compared_with(self, aggregate: Aggregate) -> None:
+        column = self.ahead(Cue.COLUMN)
+        if column is not None:
+            self.consume(column)
+        subject = self.subject or column
+        self._add(Filter(subject, self.compare or Operator.GT, None, grade=self.grade, average=aggregate))
+
+    def _superlative(self, piece: Piece) -> None:
+        grade = piece.payload if isinstance(piece.payload, Grade) else Grade(True)
+        skip = (Cue.WORD, Cue.PREPOSITION, Cue.DISTINCT)
+        number = self.ahead(Cue.NUMBER) or self._number_before()
+        if number is not None and number.number is not None:
+            self.draft.limit = int(number.number)
+            if number in self.pieces[self.i :]:
+                self.i = self.pieces.index(number) + 1
+        self.draft.limit = self.draft.limit or 1
+        self.draft.descending = grade.more if not grade.attributes or grade.attributes else None
+        target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, skip=skip)
+        if target is not None and target.cue == Cue.COUNT:
+            self.superlative = grade
+            return
+        if grade.attributes and not (target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)):
+            self.draft.orders.append(Item(None, grade=grade))
+        elif target is not None and target.cue == Cue.COLUMN:
+            self._superlative_of(target, grade)
+        elif target is not None:
+            self.consume(target)
+            self.draft.orders.append(Item(target, Aggregate.COUNT))
+        else:
+            self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade))
+
+    def _superlative_of(self, column: Piece, grade: Grade) -> None:
+        self.consume(column)
+        if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions:
+            self.draft.limit = None
+            self.draft.select.append(Item(column, Aggregate.MAX if grade.more else Aggregate.MIN))
+        else:
+            self.draft.orders.append(Item(column))
+
+    def _number_before(self) -> Piece | None:
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        return before if before is not None and before.cue == Cue.NUMBER else None
+
+    def _graded(self, column: Piece, grade: Grade) -> bool:
+        words = set(column.text.lower().split())
+        return bool(words & {*grade.attributes, *grade.inverse})
+
+    def _compare(self, piece: Piece) -> None:
+        payload = piece.payload
+        operator, grade = payload if isinstance(payload, tuple) else (payload, None)
+        if piece.text.startswith("or "):
+            if self.draft.having and self.last_filter is None:
+                self.draft.having[-1].operator = operator
+            elif self.last_filter is not None:
+                self.last_filter.operator = operator
+            return
+        if self.negated and operator in NEGATED and operator != Operator.EQ:
+            operator, self.negated = NEGATED[operator], False
+        self.compare, self.grade = operator, grade
+        self.mode = Mode.FILTER if self.mode == Mode.SELECT else self.mode
+
+    def _not(self, piece: Piece) -> None:
+        self.negated = True
+        self.mode = Mode.FILTER
+
+    def _each(self, piece: Piece) -> None:
+        self.each = True
+
+    def _order(self, piece: Piece) -> None:
+        self.mode = Mode.ORDER
+
+    def _direction(self, piece: Piece) -> None:
+        self.draft.descending = bool(piece.payload)
+        if self.mode != Mode.ORDER:
+            self.mode = Mode.ORDER
+
+    def _distinct(self, piece: Piece) -> None:
+        if self.mode == Mode.SELECT:
+            self.distinct = True
+
+    def _both(self, piece: Piece) -> None:
+        self.draft.both = True
+
+    def _and(self, piece: Piece) -> None:
+        self.connective = Cue.AND
+        if self.mode == Mode.FILTER and self.ahead(Cue.AGGREGATE, Cue.COUNT, skip=()):
+            self.mode = Mode.SELECT
+
+    def _or(self, piece: Piece) -> None:
+        self.connective = Cue.OR
+
+    def _comma(self, piece: Piece) -> None:
+        self.negated = False
+        if self.ahead(Cue.AND, Cue.OR) is None and self.mode == Mode.ORDER:
+            self.mode = Mode.FILTER
+
+    def _relative(self, piece: Piece) -> None:
+        if not (self.draft.select or self.draft.mentions):
+            return
+        self.mode = Mode.FILTER
+        if piece.text in ("whose", "with"):
+            self.subject = None
+
+    def _like(self, piece: Piece) -> None:
+        self.like = piece.payload if isinstance(piece.payload, Operator) else None
+        self.mode = Mode.FILTER
+
+    def _preposition(self, piece: Piece) -> None:
+        self.after_of = True
+
+    def _common(self, piece: Piece) -> None:
+        self.common = bool(piece.payload)
+        self.draft.limit = self.draft.limit or 1
+        self.draft.descending = self.common
+        target = self.ahead(Cue.COLUMN, Cue.TABLE, skip=(Cue.WORD, Cue.PREPOSITION)) or self.last_column
+        if target is None:
+            return
+        if target in self.pieces[self.i :]:
+            self.consume(target)
+            if self.mode == Mode.SELECT or not self.draft.select:
+                self.draft.select.append(Item(target))
+        self.draft.groups.append(Item(target))
+        self.draft.orders.append(Item(None, Aggregate.COUNT))
+
+    def _table(self, piece: Piece) -> None:
+        main = self.draft.mentions[0] if self.draft.mentions else None
+        coordinated = self.behind(Cue.AND, Cue.COMMA)
+        self.draft.mentions.append(piece)
+        if self.each:
+            self.draft.groups.append(Item(piece))
+            self.each = False
+        elif self.aggregates and self.mode == Mode.SELECT and self.ahead(Cue.COLUMN, skip=()) is None:
+            pass
+        elif self.negated and main is not None and main.tables[:1] != piece.tables[:1]:
+            self._absent(piece)
+        elif self.mode == Mode.SELECT and (not self.after_of or coordinated):
+            column = self.ahead(Cue.COLUMN, skip=(Cue.WORD,))
+            named = column is not None and (piece.possessive or self.pieces[self.i].cue == Cue.COLUMN)
+            if not named:
+                self.draft.select.append(Item(piece, provisional=not (coordinated and bool(self.draft.select))))
+        elif self.mode == Mode.ORDER:
+            self.mode = Mode.FILTER if self.draft.orders else self.mode
+        self.after_of = False
+        if self.distinct and self.draft.select:
+            self.draft.distinct, self.distinct = True, False
+
+    def _absent(self, piece: Piece) -> None:
+        self.draft.absent.append((piece, []))
+        self.negated = False
+
+    def _column(self, piece: Piece) -> None:
+        self.last_column = piece
+        if self.each:
+            self.draft.groups.append(Item(piece))
+            self.each = False
+            self.after_of = False
+            return
+        if self.mode == Mode.ORDER:
+            aggregate = self.aggregates.pop() if self.aggregates else None
+            self.draft.orders.append(Item(piece, aggregate))
+        elif self.mode == Mode.FILTER or self._is_subject(piece):
+            self.subject = piece
+            if self.mode == Mode.FILTER and self.aggregates:
+                self._select(piece)
+        else:
+            self._select(piece)
+        self.after_of = False
+
+    def _is_subject(self, piece: Piece) -> bool:
+        """Whether a value or a comparison follows at once, so that the column filters instead of being selected."""
+        following = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.NOT, Cue.LIKE)
+        if following is None or not (self.draft.select or self.draft.mentions):
+            return False
+        if following.cue == Cue.VALUE and following.values:
+            return bool({k.column for k in following.values} & {k.column for k in piece.columns})
+        if following.cue == Cue.COMPARE:
+            return not isinstance(following.payload, tuple)
+        return True
+
+    def _select(self, piece: Piece) -> None:
+        for aggregate in self.aggregates or [None]:
+            self.draft.select.append(Item(piece, aggregate, distinct=self.distinct))
+        self.aggregates = []
+        if self.distinct:
+            self.draft.distinct, self.distinct = True, False
+
+    def _value(self, piece: Piece) -> None:
+        operator = self.like or self.compare or Operator.EQ
+        if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
+            return
+        self._add(Filter(self.subject, operator, piece))
+
+    def _number(self, piece: Piece) -> None:
+        counted = self.ahead(Cue.TABLE, Cue.TIMES, skip=())
+        if counted is None and self.counting:
+            counted = piece
+        if self.compare == Operator.BETWEEN:
+            second = self.ahead(Cue.NUMBER, skip=(Cue.AND, Cue.WORD))
+            if second is not None:
+                self.consume(second)
+            self._add(Filter(self.subject, Operator.BETWEEN, piece, second, grade=self.grade))
+        elif counted is not None and (self.subject is None or self.counting or self.compare is not None):
+            self._counted(piece, counted)
+        else:
+            self._add(Filter(self.subject, self.compare or Operator.EQ, piece, grade=self.grade))
+
+    def _counted(self, piece: Piece, counted: Piece) -> None:
+        if self.mode == Mode.SELECT:
+            return
+        if counted.cue == Cue.TABLE:
+            self.consume(counted)
+        table = counted if counted.cue == Cue.TABLE else None
+        self.draft.having.append(Counted(self.compare or Operator.EQ, piece.number or 0.0, table))
+        self.compare, self.counting, self.negated = None, False, False
+
+    def _add(self, condition: Filter) -> None:
+        condition.negated = self.negated
+        condition.at = self.i - 1
+        last = self.last_filter
+        if last is not None and self.connective == Cue.OR:
+            condition.alternative = True
+        if last is not None and condition.subject is None and condition.value is not None and self.compare is None:
+            between = self.pieces[last.at + 1 : self.i - 1]
+            if all(p.cue in (Cue.AND, Cue.OR, Cue.COMMA, Cue.WORD, Cue.BOTH) for p in between):
+                condition.subject, condition.operator = last.subject, last.operator
+        self.draft.filters.append(condition)
+        self.last_filter = condition
+        if condition.value is None or self.ahead(Cue.AND, Cue.OR, Cue.COMMA) is None:
+            self.subject = None
+        self.negated = self.negated and self.ahead(Cue.AND, Cue.OR, Cue.COMMA) is not None
+        self.compare = self.grade = self.like = None
+        self.connective = Cue.AND
+
+    def _finish(self) -> None:
+        draft = self.draft
+        chosen = [item for item in draft.select if not item.provisional]
+        if chosen:
+            draft.select = chosen
+        else:
+            draft.select = draft.select[:1]
+        if self.compare is not None and self.last_column is not None and self.aggregates:
+            draft.filters.append(Filter(self.last_column, self.compare, None, average=self.aggregates[-1]))

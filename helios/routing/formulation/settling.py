@@ -1,0 +1,198 @@
+"""Which column does a mention mean? Every way to settle a draft's mentions, best first.
+
+A mention's options are scored by its words, by the tables named near it, and by the values compared with it; together
+they should need few tables.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import product
+
+from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.linking import Link
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import ColumnRef, Operator
+from helios.routing.formulation.reading import Draft, Filter, Item
+from helios.routing.formulation.schema import ColumnView, SchemaView
+from helios.routing.formulation.words import similarity
+
+OPTIONS, SETTLEMENTS = 4, 6
+"""How many columns a mention may mean, and how many ways to settle all mentions are kept."""
+NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
+"""What a column gains where its table is named next to it, on its other side, or anywhere."""
+TABLE_COST = 0.22
+BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.EACH, Cue.ORDER, Cue.ASK, Cue.END)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The column of every mention, by the identity of its item or filter."""
+
+    columns: dict[int, ColumnRef]
+    score: float
+    weakest: float
+    """The lowest score of a name's words."""
+    flipped: frozenset[int]
+    """Items whose attribute runs the other way: the oldest has the earliest birth date."""
+
+    def of(self, part: object) -> ColumnRef | None:
+        return self.columns.get(id(part))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A column that a mention may mean."""
+
+    column: ColumnRef
+    score: float
+    words: float
+    flipped: bool = False
+
+
+def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
+    """Ways to settle all mentions of a draft, best first; mentions without any option stay open."""
+    around = _Surroundings(draft, schema)
+    parts: list[object] = [*draft.select, *draft.groups, *draft.orders, *draft.filters]
+    options = [(part, found) for part in parts if (found := around.options(part))]
+    named = {table for piece in draft.mentions for table in piece.tables[:1]}
+    found = []
+    for choice in product(*(some for _, some in options)):
+        tables = {option.column.table for option in choice}
+        reached = schema.connect(sorted(tables | named)) if tables | named else None
+        size = len(reached[1]) + 1 if reached is not None else 6 if tables else 0
+        score = sum(option.score for option in choice) - TABLE_COST * size
+        columns = {id(part): option.column for (part, _), option in zip(options, choice, strict=True)}
+        flipped = frozenset(id(part) for (part, _), option in zip(options, choice, strict=True) if option.flipped)
+        weakest = min((option.words for option in choice), default=1.0)
+        found.append(Settled(columns, score, weakest, flipped))
+    return nlargest(SETTLEMENTS, found, key=lambda settled: settled.score)
+
+
+class _Surroundings:
+    """Where the tables of a question are named, seen from a mention."""
+
+    def __init__(self, draft: Draft, schema: SchemaView) -> None:
+        self.draft, self.schema = draft, schema
+        self.pieces = list(draft.pieces)
+        self.mentioned = {table for piece in self.pieces for table in piece.tables[:2]}
+
+    def options(self, part: object) -> list[Option]:
+        if isinstance(part, Filter):
+            found = self._filter_options(part)
+        else:
+            assert isinstance(part, Item)
+            found = self._item_options(part)
+        best: dict[ColumnRef, Option] = {}
+        for option in found:
+            if option.column not in best or best[option.column].score < option.score:
+                best[option.column] = option
+        return nlargest(OPTIONS, best.values(), key=lambda option: option.score)
+
+    def _item_options(self, item: Item) -> list[Option]:
+        if item.grade is not None:
+            return list(self._attributes(item.grade, item.piece))
+        if item.piece is None or item.piece.cue == Cue.TABLE:
+            return []
+        filtering = item in self.draft.orders
+        return [self._option(link, item.piece, filtering=filtering) for link in item.piece.columns]
+
+    def _filter_options(self, part: Filter) -> list[Option]:
+        links = part.value.values if part.value is not None else ()
+        stored = {link.column for link in links}
+        at = part.value or part.subject
+        if part.subject is not None and part.subject.columns:
+            found = [self._option(link, part.subject, filtering=True) for link in part.subject.columns]
+            met = [Option(o.column, o.score + 0.6, o.words) for o in found if o.column in stored]
+            return met or [o for o in found if self._fits(o.column, part)] or found
+        if links and at is not None:
+            like = part.operator in (Operator.CONTAINS, Operator.STARTS, Operator.ENDS)
+            return [] if like else [self._option(link, at, filtering=True) for link in links]
+        if part.grade is not None and (part.grade.attributes or part.grade.inverse):
+            return list(self._attributes(part.grade, at))
+        if part.value is not None and part.value.cue == Cue.NUMBER:
+            return list(self._numeric(part))
+        table = self.nearest(at)
+        naming = self.schema.tables[table].naming if table else None
+        return [Option(naming.ref, 0.6, 0.8)] if naming is not None else []
+
+    def _fits(self, column: ColumnRef, part: Filter) -> bool:
+        """Whether the type of a column agrees with the value."""
+        view = self.schema.column(column)
+        if part.value is None:
+            return True
+        return part.value.cue != Cue.NUMBER or view.numeric or view.temporal or view.key
+
+    def _numeric(self, part: Filter) -> Iterator[Option]:
+        """Columns for a bare number: a year asks for a date, another number for the table's only measure."""
+        assert part.value is not None
+        table = self.nearest(part.value)
+        if table is None or part.value.number is None:
+            return
+        columns = self.schema.tables[table].columns
+        if 1000 <= part.value.number <= 2100 and part.operator != Operator.EQ:
+            yield from (Option(c.ref, 0.5, 0.6) for c in columns if c.temporal)
+            return
+        measures = [c for c in columns if c.numeric and not c.key]
+        if len(measures) == 1:
+            yield Option(measures[0].ref, 0.4, 0.5)
+
+    def _attributes(self, grade: Grade, piece: Piece | None) -> Iterator[Option]:
+        near = self.nearest(piece) if piece is not None else None
+        for words, flipped in ((grade.attributes, False), (grade.inverse, True)):
+            for column in self.schema.columns():
+                if not (column.numeric or column.temporal or "age" in column.words):
+                    continue
+                alike = max((similarity(w, other) for w in words for other in column.words), default=0.0)
+                if alike >= 0.85 and not (column.key and not column.temporal):
+                    score = alike * (0.7 if flipped else 0.9) + self._table_gain(column.ref.table, near)
+                    yield Option(column.ref, score, 0.9, flipped)
+
+    def _table_gain(self, table: str, near: str | None) -> float:
+        if near is None:
+            return MENTIONED if table in self.mentioned else 0.0
+        return NEAREST if table == near else MENTIONED if table in self.mentioned else 0.0
+
+    def _option(self, link: Link, piece: Piece, *, filtering: bool) -> Option:
+        assert link.column is not None
+        left, right = self.left(piece), self.right(piece)
+        first, second = (left, right) if filtering else (right, left)
+        gain = 0.0
+        if first is not None and link.table in first.tables[:2]:
+            gain = NEAREST
+        elif second is not None and link.table in second.tables[:2]:
+            gain = NEAR if first is not None else NEAREST
+        elif link.table in self.mentioned:
+            gain = MENTIONED
+        view = self.schema.column(link.column)
+        gain -= 0.05 * (view.key and not view.primary)
+        return Option(link.column, link.score + gain, link.score)
+
+    def left(self, piece: Piece) -> Piece | None:
+        """The nearest table named before a piece."""
+        before = (p for p in reversed(self.pieces) if p.end <= piece.start)
+        return next((p for p in before if p.tables), None)
+
+    def right(self, piece: Piece) -> Piece | None:
+        """The next table named after a piece, up to where another clause begins."""
+        after = [p for p in self.pieces if p.start >= piece.end]
+        for p in after:
+            if p.cue in BARRIERS:
+                return None
+            if p.tables:
+                return p
+        return None
+
+    def nearest(self, piece: Piece | None) -> str | None:
+        """The table that a piece most likely speaks of."""
+        found = None
+        if piece is not None:
+            found = self.left(piece) or self.right(piece)
+        if found is None:
+            found = next((p for p in self.pieces if p.tables), None)
+        return found.tables[0] if found is not None else None
+
+
+def views(schema: SchemaView, columns: Iterable[ColumnRef]) -> Sequence[ColumnView]:
+    """Columns with their words and types."""
+    return [schema.column(column) for column in columns]
