@@ -157,11 +157,21 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/minimum number of/bottom", Cue.SUPERLATIVE, Grade(False)),
     ("time", Cue.TIMES, None),
 )  # fmt: skip
+_HOW = (
+    ("old", "age"), ("tall", "height"), ("high", "height elevation"), ("heavy", "weight"), ("long", "length duration"),
+    ("large", "size area population"), ("big", "size area population"), ("far", "distance"), ("expensive", "price cost"),
+    ("fast", "speed"), ("deep", "depth"), ("wide", "width"),
+)  # fmt: skip
 
 
 @lru_cache(1)
 def _patterns() -> dict[str, list[Pattern]]:
     found = [
+        Pattern((word,), Cue.COMPARE, (operator, Grade(operator == Operator.GT)))
+        for word, operator in (("more", Operator.GT), ("less", Operator.LT), ("fewer", Operator.LT))
+    ]
+    found += [Pattern(("how", word), Cue.ASK, Grade(True, tuple(nouns.split()))) for word, nouns in _HOW]
+    found += [
         Pattern(tuple(words.split()), cue, payload)
         for phrases, cue, payload in _PHRASES
         for words in phrases.split("/")
@@ -172,6 +182,7 @@ def _patterns() -> dict[str, list[Pattern]]:
             found.append(Pattern((word,), Cue.SUPERLATIVE, grade))
         for word in comparatives.split():
             operator = Operator.GT if more else Operator.LT
+            found.append(Pattern((word,), Cue.COMPARE, (operator, grade)))
             known = any(p.words == (word, "than") for p in found)
             if not known:
                 found.append(Pattern((word, "than"), Cue.COMPARE, (operator, grade)))

@@ -111,6 +111,7 @@ def _column_score(words: list[str], column: ColumnView, table: TableView) -> flo
 def _name_score(words: list[str], name: tuple[str, ...], context: tuple[str, ...]) -> float:
     """How much of a name the words say; 0 where they say anything else than it and its table's name."""
     weights = [_weight(word, context, alone=len(name) == 1) for word in name]
+    total = sum(weight for word, weight in zip(name, weights, strict=True) if word not in context or len(name) == 1)
     left = list(range(len(name)))
     gained, own = 0.0, False
     for word in words:
@@ -118,12 +119,10 @@ def _name_score(words: list[str], name: tuple[str, ...], context: tuple[str, ...
         if best is not None and (alike := similarity(word, name[best])) > 0:
             left.remove(best)
             gained += alike * weights[best]
+            total += weights[best] if name[best] in context and len(name) > 1 else 0.0
             own = own or weights[best] >= 0.5 or word == name[best]
-        elif word in LIGHT:
-            continue
         elif not any(similarity(word, other) > 0.8 for other in context):
             return 0.0
-    total = sum(weights)
     if not own or total == 0:
         return 0.0
     return min(gained / total, 1.0)

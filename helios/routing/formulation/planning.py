@@ -55,7 +55,7 @@ class _Planner:
         joined = self.schema.connect(dict.fromkeys([entity, *self.needed]))
         if joined is None:
             return None
-        conditions, contrary = _contrary(where, both=self.draft.both)
+        conditions, contrary = _contrary(where)
         exclusions = [self._exclusion(entity, table, filters) for table, filters in absent.items()]
         if any(exclusion is None for exclusion in exclusions):
             return None
@@ -64,10 +64,20 @@ class _Planner:
             tuple(dict.fromkeys(group)), tuple(having), tuple(orders), self.draft.limit if orders else None,
             self.draft.distinct and not any(term.aggregate for term in select),
         )  # fmt: skip
+        if self._exists(plan):
+            plan = plan.with_(distinct=True)
         if contrary is not None:
             other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
             plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
         return pruned(plan, self.schema)
+
+    def _exists(self, plan: Plan) -> bool:
+        """Whether a table with several rows an entity is joined only because some of them exist."""
+        if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
+            return False
+        read = _used(plan.with_(where=tuple(some for some in plan.where if len(some) == 1)))
+        many = {t for t in plan.tables if self._many(plan.table, t)}
+        return bool(many) and not many & read
 
     def _main(self) -> str | None:
         """The table that a question is about, where no column says it."""
@@ -163,7 +173,7 @@ class _Planner:
                 aggregates = [t.aggregate for t in select if t.column == column and t.aggregate is not None]
                 aggregate = item.aggregate or (aggregates[0] if aggregates else None)
                 orders.append(Order(Term(column, aggregate), descending != flipped))
-        if not orders and self.draft.descending is not None and select:
+        if not orders and self.draft.directed and select:
             orders = [Order(select[0], descending)]
         return list(dict.fromkeys(orders))
 
@@ -202,11 +212,18 @@ class _Planner:
                 condition = replace(condition, operator=NEGATED.get(condition.operator, condition.operator))
             self._need([table])
             same = where and where[-1][0].term == condition.term and condition.operator == Operator.EQ
-            if where and (part.alternative or (same and not self.draft.both and where[-1][0].operator == Operator.EQ)):
+            listed = same and where[-1][0].operator == Operator.EQ and not self._together(condition)
+            if where and (part.alternative or listed):
                 where[-1] = (*where[-1], condition)
             else:
                 where.append((condition,))
         return where, absent
+
+    def _together(self, condition: Condition) -> bool:
+        """Whether two values joined by "and" must both be met by what is selected, each by a row of its own."""
+        counted = any(item.aggregate is not None for item in self.draft.select)
+        selected = {self.settled.of(item) for item in self.draft.select}
+        return self.draft.both or not (counted or condition.term.column in selected)
 
     def _many(self, entity: str, table: str) -> bool:
         """Whether an entity may have several rows of a table."""
@@ -257,7 +274,7 @@ def _number(number: float) -> int | float:
 
 
 def _contrary(
-    where: list[tuple[Condition, ...]], *, both: bool
+    where: list[tuple[Condition, ...]],
 ) -> tuple[tuple[tuple[Condition, ...], ...], tuple[Condition, ...] | None]:  # fmt: skip
     """Two conditions on one column that no row can meet at once: the second becomes a plan of its own."""
     for i, first in enumerate(where):
@@ -265,7 +282,7 @@ def _contrary(
             if len(first) > 1 or len(second) > 1 or first[0].term != second[0].term:
                 continue
             operators = {first[0].operator, second[0].operator}
-            if (both and operators == {Operator.EQ}) or (
+            if operators == {Operator.EQ} or (
                 operators == {Operator.LT, Operator.GT} and not _overlap(first[0], second[0])
             ):
                 rest = tuple(c for c in where if c is not first and c is not second)

@@ -20,6 +20,10 @@ NEGATED = {
 }  # fmt: skip
 
 
+BESIDE = ("corresponding", "corresonding", "respective")
+"""Words that set one selection beside another."""
+
+
 class Mode(StrEnum):
     """What a mention of a column is for."""
 
@@ -82,9 +86,8 @@ class Draft:
     absent: list[tuple[Piece, list[Filter]]] = field(default_factory=list)
     distinct: bool = False
     both: bool = False
-    grouped: bool = False
-    """Counts stand beside columns: the columns group."""
-    unused: list[Piece] = field(default_factory=list)
+    directed: bool = False
+    """A direction of order is said."""
     mentions: list[Piece] = field(default_factory=list)
 
 
@@ -116,6 +119,7 @@ class _Reader:
         self.superlative: Grade | None = None
         self.last_column: Piece | None = None
         self.after_of = False
+        self.extreme: Item | None = None
 
     def run(self) -> Draft:
         steps: dict[Cue, Callable[[Piece], None]] = {
@@ -156,6 +160,10 @@ class _Reader:
             self.draft.mentions.append(piece)
 
     def _ask(self, piece: Piece) -> None:
+        if isinstance(piece.payload, Grade):
+            self.mode = Mode.SELECT
+            self.draft.select.append(Item(None, grade=piece.payload))
+            return
         seen = bool(self.draft.select or self.draft.mentions)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
             self.mode = Mode.FILTER
@@ -181,9 +189,7 @@ class _Reader:
             self.counting = True
         else:
             self.draft.select.append(item)
-            if self.each:
-                self.draft.grouped = True
-                self.each = False
+            self.each = False
 
     def _aggregate(self, piece: Piece) -> None:
         assert isinstance(piece.payload, Aggregate)
@@ -210,7 +216,7 @@ class _Reader:
             if number in self.pieces[self.i :]:
                 self.i = self.pieces.index(number) + 1
         self.draft.limit = self.draft.limit or 1
-        self.draft.descending = grade.more if not grade.attributes or grade.attributes else None
+        self.draft.descending = grade.more
         target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, skip=skip)
         if target is not None and target.cue == Cue.COUNT:
             self.superlative = grade
@@ -229,7 +235,8 @@ class _Reader:
         self.consume(column)
         if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions:
             self.draft.limit = None
-            self.draft.select.append(Item(column, Aggregate.MAX if grade.more else Aggregate.MIN))
+            self.extreme = Item(column, Aggregate.MAX if grade.more else Aggregate.MIN)
+            self.draft.select.append(self.extreme)
         else:
             self.draft.orders.append(Item(column))
 
@@ -244,6 +251,10 @@ class _Reader:
     def _compare(self, piece: Piece) -> None:
         payload = piece.payload
         operator, grade = payload if isinstance(payload, tuple) else (payload, None)
+        if len(piece.text.split()) == 1 and isinstance(payload, tuple):
+            rest = self.pieces[self.i : self.i + 4]
+            if not any(p.cue == Cue.WORD and p.text == "than" for p in rest):
+                return
         if piece.text.startswith("or "):
             if self.draft.having and self.last_filter is None:
                 self.draft.having[-1].operator = operator
@@ -260,13 +271,14 @@ class _Reader:
         self.mode = Mode.FILTER
 
     def _each(self, piece: Piece) -> None:
-        self.each = True
+        self.each = not (piece.text in BESIDE and self.mode == Mode.SELECT and self.draft.select)
 
     def _order(self, piece: Piece) -> None:
         self.mode = Mode.ORDER
 
     def _direction(self, piece: Piece) -> None:
         self.draft.descending = bool(piece.payload)
+        self.draft.directed = True
         if self.mode != Mode.ORDER:
             self.mode = Mode.ORDER
 
@@ -308,7 +320,8 @@ class _Reader:
         self.common = bool(piece.payload)
         self.draft.limit = self.draft.limit or 1
         self.draft.descending = self.common
-        target = self.ahead(Cue.COLUMN, Cue.TABLE, skip=(Cue.WORD, Cue.PREPOSITION)) or self.last_column
+        target = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.TABLE))
+        target = target or self.ahead(Cue.TABLE, skip=(Cue.WORD, Cue.PREPOSITION)) or self.last_column
         if target is None:
             return
         if target in self.pieces[self.i :]:
@@ -354,8 +367,10 @@ class _Reader:
         if self.mode == Mode.ORDER:
             aggregate = self.aggregates.pop() if self.aggregates else None
             self.draft.orders.append(Item(piece, aggregate))
-        elif self.mode == Mode.FILTER or self._is_subject(piece):
+        elif self.mode == Mode.FILTER or self._is_subject(piece) or (self.behind(Cue.COLUMN) and self.draft.select):
             self.subject = piece
+            if self.like is not None and self.ahead(Cue.VALUE, skip=()) is not None:
+                self.like = None
             if self.mode == Mode.FILTER and self.aggregates:
                 self._select(piece)
         else:
@@ -382,31 +397,61 @@ class _Reader:
 
     def _value(self, piece: Piece) -> None:
         operator = self.like or self.compare or Operator.EQ
+        if self.subject is None:
+            self.subject = self._subject_after(piece)
         if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
             return
         self._add(Filter(self.subject, operator, piece))
 
+    def _subject_after(self, piece: Piece) -> Piece | None:
+        """The column that is named after its value: "CD or DVD as their format", "the letter w in their name"."""
+        skip = (Cue.WORD, Cue.AND, Cue.OR, Cue.VALUE)
+        between = self.ahead(Cue.PREPOSITION, skip=skip)
+        if between is None or between.text not in ("as", "in", "for"):
+            return None
+        j = self.pieces.index(between) + 1
+        while j < len(self.pieces) and self.pieces[j].cue == Cue.WORD:
+            j += 1
+        column = self.pieces[j] if j < len(self.pieces) else None
+        if column is None or column.cue != Cue.COLUMN:
+            return None
+        stored = {link.column for link in piece.values}
+        fits = self.like is not None or not stored or bool(stored & {link.column for link in column.columns})
+        return column if fits else None
+
     def _number(self, piece: Piece) -> None:
+        if self.compare is None and (after := self.ahead(Cue.COMPARE, skip=())) and after.text.startswith("or "):
+            self.consume(after)
+            payload = after.payload
+            self.compare = payload[0] if isinstance(payload, tuple) else payload
+        second = self.ahead(Cue.NUMBER, skip=(Cue.AND, Cue.WORD, Cue.PREPOSITION))
+        if second is not None and self.ahead(Cue.AND, Cue.PREPOSITION) is not None:
+            link = self.pieces[self.pieces.index(second) - 1]
+            if link.text == "to" or (self.compare == Operator.BETWEEN and link.cue == Cue.AND):
+                self.compare = Operator.BETWEEN
+                self.consume(second)
+                table = self.ahead(Cue.TABLE, skip=())
+                if table is not None and self.subject is None:
+                    self.draft.having.append(Counted(Operator.GE, piece.number or 0.0, table))
+                    self._counted(second, table, Operator.LE)
+                else:
+                    self._add(Filter(self.subject, Operator.BETWEEN, piece, second, grade=self.grade))
+                return
         counted = self.ahead(Cue.TABLE, Cue.TIMES, skip=())
         if counted is None and self.counting:
             counted = piece
-        if self.compare == Operator.BETWEEN:
-            second = self.ahead(Cue.NUMBER, skip=(Cue.AND, Cue.WORD))
-            if second is not None:
-                self.consume(second)
-            self._add(Filter(self.subject, Operator.BETWEEN, piece, second, grade=self.grade))
-        elif counted is not None and (self.subject is None or self.counting or self.compare is not None):
+        if counted is not None and (self.subject is None or self.counting or self.compare is not None):
             self._counted(piece, counted)
         else:
             self._add(Filter(self.subject, self.compare or Operator.EQ, piece, grade=self.grade))
 
-    def _counted(self, piece: Piece, counted: Piece) -> None:
+    def _counted(self, piece: Piece, counted: Piece, operator: Operator | None = None) -> None:
         if self.mode == Mode.SELECT:
             return
         if counted.cue == Cue.TABLE:
             self.consume(counted)
         table = counted if counted.cue == Cue.TABLE else None
-        self.draft.having.append(Counted(self.compare or Operator.EQ, piece.number or 0.0, table))
+        self.draft.having.append(Counted(operator or self.compare or Operator.EQ, piece.number or 0.0, table))
         self.compare, self.counting, self.negated = None, False, False
 
     def _add(self, condition: Filter) -> None:
@@ -434,5 +479,10 @@ class _Reader:
             draft.select = chosen
         else:
             draft.select = draft.select[:1]
+        if self.extreme is not None and not draft.groups and len(draft.select) > 1:
+            if all(item.aggregate is None or item is self.extreme for item in draft.select):
+                self.extreme.aggregate = None
+                draft.orders.append(Item(self.extreme.piece))
+                draft.limit = 1
         if self.compare is not None and self.last_column is not None and self.aggregates:
             draft.filters.append(Filter(self.last_column, self.compare, None, average=self.aggregates[-1]))

@@ -111,17 +111,19 @@ class SchemaView:
 def _table_view(table: TableSchema) -> TableView:
     words = tuple(dict.fromkeys(name_words(table.name)))
     foreign = {column for key in table.foreign_keys for column in key.columns}
-    primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, words)
+    primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
     columns = tuple(_column_view(table.name, column, foreign, set(primary)) for column in table.columns)
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
     return TableView(table.name, words, columns, keys, linking=len(referring) > 1)
 
 
-def _guessed_key(table: TableSchema, words: tuple[str, ...]) -> list[str]:
+def _guessed_key(table: TableSchema, foreign: set[str]) -> list[str]:
     """A first column that is called an id, where no key is declared."""
     first = table.columns[0] if table.columns else None
-    return [first.name] if first is not None and name_words(first.name)[-1:] in (("id",), ("code",)) else []
+    if first is None or first.name in foreign or name_words(first.name)[-1:] not in (("id",), ("code",)):
+        return []
+    return [first.name]
 
 
 def _column_view(table: str, column: Column, foreign: set[str], primary: set[str]) -> ColumnView:

@@ -15,14 +15,14 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ColumnRef, Operator
 from helios.routing.formulation.reading import Draft, Filter, Item
 from helios.routing.formulation.schema import ColumnView, SchemaView
-from helios.routing.formulation.words import similarity
+from helios.routing.formulation.words import lemma, similarity
 
 OPTIONS, SETTLEMENTS = 4, 6
 """How many columns a mention may mean, and how many ways to settle all mentions are kept."""
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
 TABLE_COST = 0.22
-BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.EACH, Cue.ORDER, Cue.ASK, Cue.END)
+BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,19 @@ class _Surroundings:
         if item.piece is None or item.piece.cue == Cue.TABLE:
             return []
         filtering = item in self.draft.orders
-        return [self._option(link, item.piece, filtering=filtering) for link in item.piece.columns]
+        found = [self._option(link, item.piece, filtering=filtering) for link in item.piece.columns]
+        return [*found, *self._called(item.piece)]
+
+    def _called(self, piece: Piece) -> Iterator[Option]:
+        """What "name" and "id" mean of a table that has no columns of these names."""
+        near = self.right(piece) or self.left(piece)
+        if near is None or not near.tables:
+            return
+        table = self.schema.tables[near.tables[0]]
+        if lemma(piece.text) == "name" and table.naming is not None:
+            yield Option(table.naming.ref, 0.9 + NEAREST, 0.9)
+        if lemma(piece.text) == "id" and len(table.keys) == 1:
+            yield Option(table.keys[0].ref, 0.85 + NEAREST, 0.85)
 
     def _filter_options(self, part: Filter) -> list[Option]:
         links = part.value.values if part.value is not None else ()
