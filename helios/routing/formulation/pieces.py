@@ -7,8 +7,10 @@ from helios.routing.formulation.cues import Cue, Pattern, cue_at
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.words import FUNCTION_WORDS, Token
 
-NEAR = 0.3
+NEAR = 0.55
 """Links of one span whose scores are this close are all kept."""
+TOGETHER = 0.1
+"""What words gain by being one name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,14 @@ def _linked(tokens: Sequence[Token], start: int, end: int, group: list[Link]) ->
         if not members:
             continue
         top = max(k.score for k in members)
-        kept = tuple(sorted((k for k in members if k.score >= top - NEAR), key=lambda k: -k.score))
-        worth = said * top * (1.02 if cue == Cue.TABLE else 1.0)
+        worth = said * top + TOGETHER * (said - 1) + (0.02 if cue == Cue.TABLE else 0.0)
+        if span[0].lemma == "number" and len(span) == 1:
+            worth = 0.5
         if cue == Cue.VALUE:
             worth = _value_worth(span, said)
         else:
-            kept = tuple(k for k in group if not k.is_value and k.score >= top - NEAR)
-            kept = tuple(sorted(kept, key=lambda k: -k.score))
+            members = [k for k in group if not k.is_value]
+        kept = tuple(sorted((k for k in members if k.score >= top - NEAR), key=lambda k: -k.score))
         piece = Piece(cue, start, end, text, links=kept, possessive=span[-1].possessive, quoted=span[0].quoted)
         pieces.append((worth, piece))
     return pieces

@@ -99,13 +99,21 @@ class _Planner:
     def _term(self, item: Item) -> Term | None:
         column = self.settled.of(item)
         table = item.piece.tables[0] if item.piece is not None and item.piece.tables else None
-        if item.aggregate == Aggregate.COUNT:
+        if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
             if item.distinct and column is None and table is not None:
                 column = self._key(table)
             return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
         if column is None and table is not None:
             column = self._naming(table)
-        return Term(column, item.aggregate) if column is not None else None
+        aggregate = None if item.aggregate == Aggregate.COUNT else item.aggregate
+        return Term(column, aggregate) if column is not None else None
+
+    def _amount(self, item: Item, column: ColumnRef | None) -> bool:
+        """Whether a "number of" is stored in a column instead of being counted."""
+        if column is None or item.distinct or item.piece is None or item.piece.cue != Cue.COLUMN:
+            return False
+        view = self.schema.column(column)
+        return view.numeric and not view.key
 
     def _key(self, table: str) -> ColumnRef | None:
         view = self.schema.tables[table]
@@ -160,18 +168,19 @@ class _Planner:
         orders = []
         descending = bool(self.draft.descending)
         for item in self.draft.orders:
-            if item.aggregate == Aggregate.COUNT:
+            column = self.settled.of(item)
+            if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
                 orders.append(Order(ROWS, descending))
                 if item.piece is not None:
                     self._need(item.piece.tables[:1])
                 continue
-            column = self.settled.of(item)
             if column is None and item.piece is not None and item.piece.tables:
                 column = self._naming(item.piece.tables[0])
             if column is not None:
                 flipped = id(item) in self.settled.flipped
                 aggregates = [t.aggregate for t in select if t.column == column and t.aggregate is not None]
-                aggregate = item.aggregate or (aggregates[0] if aggregates else None)
+                own = None if item.aggregate == Aggregate.COUNT else item.aggregate
+                aggregate = own or (aggregates[0] if aggregates else None)
                 orders.append(Order(Term(column, aggregate), descending != flipped))
         if not orders and self.draft.directed and select:
             orders = [Order(select[0], descending)]

@@ -24,6 +24,10 @@ BESIDE = ("corresponding", "corresonding", "respective")
 """Words that set one selection beside another."""
 
 
+QUOTING = ("letter", "word", "phrase", "substring", "string", "prefix", "suffix")
+"""What is named by them is meant literally."""
+
+
 class Mode(StrEnum):
     """What a mention of a column is for."""
 
@@ -41,6 +45,8 @@ class Item:
     distinct: bool = False
     grade: Grade | None = None
     """An attribute to look for, where no column is named."""
+    near: Piece | None = None
+    """Where the attribute is spoken of."""
     provisional: bool = False
     """A table that is selected only if nothing else is."""
 
@@ -120,6 +126,8 @@ class _Reader:
         self.last_column: Piece | None = None
         self.after_of = False
         self.extreme: Item | None = None
+        self.beside = False
+        self.trailing: list[Piece] = []
 
     def run(self) -> Draft:
         steps: dict[Cue, Callable[[Piece], None]] = {
@@ -162,7 +170,7 @@ class _Reader:
     def _ask(self, piece: Piece) -> None:
         if isinstance(piece.payload, Grade):
             self.mode = Mode.SELECT
-            self.draft.select.append(Item(None, grade=piece.payload))
+            self.draft.select.append(Item(None, grade=piece.payload, near=piece))
             return
         seen = bool(self.draft.select or self.draft.mentions)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
@@ -183,8 +191,9 @@ class _Reader:
         item = Item(target, Aggregate.COUNT, distinct=distinct)
         if self.mode == Mode.ORDER:
             self.draft.orders.append(item)
-        elif self.mode == Mode.FILTER and self.superlative is not None:
+        elif self.superlative is not None:
             self.draft.orders.append(item)
+            self.superlative = None
         elif self.mode == Mode.FILTER and self.ahead(Cue.COMPARE) and self.draft.select:
             self.counting = True
         else:
@@ -219,17 +228,19 @@ class _Reader:
         self.draft.descending = grade.more
         target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, skip=skip)
         if target is not None and target.cue == Cue.COUNT:
+            self.consume(target)
             self.superlative = grade
+            self._count(target)
             return
         if grade.attributes and not (target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)):
-            self.draft.orders.append(Item(None, grade=grade))
+            self.draft.orders.append(Item(None, grade=grade, near=piece))
         elif target is not None and target.cue == Cue.COLUMN:
             self._superlative_of(target, grade)
         elif target is not None:
             self.consume(target)
             self.draft.orders.append(Item(target, Aggregate.COUNT))
         else:
-            self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade))
+            self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade, near=piece))
 
     def _superlative_of(self, column: Piece, grade: Grade) -> None:
         self.consume(column)
@@ -271,7 +282,8 @@ class _Reader:
         self.mode = Mode.FILTER
 
     def _each(self, piece: Piece) -> None:
-        self.each = not (piece.text in BESIDE and self.mode == Mode.SELECT and self.draft.select)
+        self.beside = bool(piece.text in BESIDE and self.mode == Mode.SELECT and self.draft.select)
+        self.each = not self.beside
 
     def _order(self, piece: Piece) -> None:
         self.mode = Mode.ORDER
@@ -312,6 +324,10 @@ class _Reader:
     def _like(self, piece: Piece) -> None:
         self.like = piece.payload if isinstance(piece.payload, Operator) else None
         self.mode = Mode.FILTER
+        following = self.pieces[self.i] if self.i < len(self.pieces) else None
+        if following is not None and piece.text.split()[-1] in QUOTING and following.cue not in (Cue.VALUE, Cue.END):
+            self.i += 1
+            self._value(Piece(Cue.VALUE, following.start, following.end, following.text, quoted=True))
 
     def _preposition(self, piece: Piece) -> None:
         self.after_of = True
@@ -333,11 +349,14 @@ class _Reader:
 
     def _table(self, piece: Piece) -> None:
         main = self.draft.mentions[0] if self.draft.mentions else None
-        coordinated = self.behind(Cue.AND, Cue.COMMA)
+        coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside
+        self.beside = False
         self.draft.mentions.append(piece)
         if self.each:
             self.draft.groups.append(Item(piece))
             self.each = False
+            if self.mode == Mode.SELECT:
+                self.draft.select.append(Item(piece, provisional=True))
         elif self.aggregates and self.mode == Mode.SELECT and self.ahead(Cue.COLUMN, skip=()) is None:
             pass
         elif self.negated and main is not None and main.tables[:1] != piece.tables[:1]:
@@ -369,6 +388,8 @@ class _Reader:
             self.draft.orders.append(Item(piece, aggregate))
         elif self.mode == Mode.FILTER or self._is_subject(piece) or (self.behind(Cue.COLUMN) and self.draft.select):
             self.subject = piece
+            if self.behind(Cue.AND, Cue.COMMA):
+                self.trailing.append(piece)
             if self.like is not None and self.ahead(Cue.VALUE, skip=()) is not None:
                 self.like = None
             if self.mode == Mode.FILTER and self.aggregates:
@@ -474,6 +495,8 @@ class _Reader:
 
     def _finish(self) -> None:
         draft = self.draft
+        used = {id(f.subject) for f in draft.filters} | {id(item.piece) for item in draft.orders}
+        draft.select += [Item(piece) for piece in self.trailing if id(piece) not in used]
         chosen = [item for item in draft.select if not item.provisional]
         if chosen:
             draft.select = chosen

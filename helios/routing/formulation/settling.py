@@ -91,7 +91,7 @@ class _Surroundings:
 
     def _item_options(self, item: Item) -> list[Option]:
         if item.grade is not None:
-            return list(self._attributes(item.grade, item.piece))
+            return list(self._attributes(item.grade, self._graded(item.near)))
         if item.piece is None or item.piece.cue == Cue.TABLE:
             return []
         filtering = item in self.draft.orders
@@ -121,7 +121,7 @@ class _Surroundings:
             like = part.operator in (Operator.CONTAINS, Operator.STARTS, Operator.ENDS)
             return [] if like else [self._option(link, at, filtering=True) for link in links]
         if part.grade is not None and (part.grade.attributes or part.grade.inverse):
-            return list(self._attributes(part.grade, at))
+            return list(self._attributes(part.grade, self.nearest(at)))
         if part.value is not None and part.value.cue == Cue.NUMBER:
             return list(self._numeric(part))
         table = self.nearest(at)
@@ -149,8 +149,7 @@ class _Surroundings:
         if len(measures) == 1:
             yield Option(measures[0].ref, 0.4, 0.5)
 
-    def _attributes(self, grade: Grade, piece: Piece | None) -> Iterator[Option]:
-        near = self.nearest(piece) if piece is not None else None
+    def _attributes(self, grade: Grade, near: str | None) -> Iterator[Option]:
         for words, flipped in ((grade.attributes, False), (grade.inverse, True)):
             for column in self.schema.columns():
                 if not (column.numeric or column.temporal or "age" in column.words):
@@ -159,6 +158,12 @@ class _Surroundings:
                 if alike >= 0.85 and not (column.key and not column.temporal):
                     score = alike * (0.7 if flipped else 0.9) + self._table_gain(column.ref.table, near)
                     yield Option(column.ref, score, 0.9, flipped)
+
+    def _graded(self, cue: Piece | None) -> str | None:
+        """The table whose rows an adjective compares: the next one named, else the question's first."""
+        right = self.right(cue) if cue is not None else None
+        found = right or next((p for p in self.pieces if p.tables), None)
+        return found.tables[0] if found is not None else None
 
     def _table_gain(self, table: str, near: str | None) -> float:
         if near is None:
