@@ -49,6 +49,8 @@ class Grade:
     more: bool
     attributes: tuple[str, ...] = ()
     """Nouns that the adjective grades; none for "more", "largest" of a named column."""
+    any_type: bool = False
+    """The attribute may be text."""
     inverse: tuple[str, ...] = ()
     """Nouns that run the other way: the oldest has the earliest birth date."""
 
@@ -95,7 +97,6 @@ _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
 _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("what/which/who/whom/show/list/find/give/return/tell/display/get/select/report/identify/name the/name all"
      "/please/provide/retrieve/determine/compute/calculate/what be/which be/describe", Cue.ASK, None),
-    ("where/when", Cue.RELATIVE, None),
     ("how many/number of/the number of/total number of/count of/count the number of/count/amount of/how often"
      "/frequency/the frequency/number of times/how many times", Cue.COUNT, None),
     ("average/mean/avg/on average", Cue.AGGREGATE, Aggregate.AVG),
@@ -157,6 +158,10 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/minimum number of/bottom", Cue.SUPERLATIVE, Grade(False)),
     ("time", Cue.TIMES, None),
 )  # fmt: skip
+_WHERE = (
+    ("where", "location place city country town hometown address state region birthplace venue nationality"),
+    ("when", "date time year day month"),
+)
 _HOW = (
     ("old", "age"), ("tall", "height"), ("high", "height elevation"), ("heavy", "weight"), ("long", "length duration"),
     ("large", "size area population"), ("big", "size area population"), ("far", "distance"), ("expensive", "price cost"),
@@ -171,13 +176,14 @@ def _patterns() -> dict[str, list[Pattern]]:
         for word, operator in (("more", Operator.GT), ("less", Operator.LT), ("fewer", Operator.LT))
     ]
     found += [Pattern(("how", word), Cue.ASK, Grade(True, tuple(nouns.split()))) for word, nouns in _HOW]
+    found += [Pattern((word,), Cue.ASK, Grade(True, tuple(nouns.split()), any_type=True)) for word, nouns in _WHERE]
     found += [
         Pattern(tuple(words.split()), cue, payload)
         for phrases, cue, payload in _PHRASES
         for words in phrases.split("/")
     ]
     for comparatives, superlatives, more, attributes, inverse in _ADJECTIVES:
-        grade = Grade(more, tuple(attributes.split()), tuple(inverse.split()))
+        grade = Grade(more, tuple(attributes.split()), inverse=tuple(inverse.split()))
         for word in superlatives.split():
             found.append(Pattern((word,), Cue.SUPERLATIVE, grade))
         for word in comparatives.split():

@@ -12,6 +12,8 @@ from helios.sources.base import ValueHit
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if"})
 """Words of names that need not be said: Num_of_Staff is "staff"."""
 UNITS = frozenset("million billion thousand km mile meter metre kg g lb usd eur dollar euro sq percent m cm hour".split())
+INNER = frozenset({"of", "the", "a", "an", "in", "for", "and", "name", "to", "at", "by", "on", "per"})
+"""Small words that may stand inside a name."""
 LONGEST = 6
 ENOUGH = 0.45
 """The least share of a name that a span must say."""
@@ -46,6 +48,8 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
             if span[-1].quoted or not span[-1].lemma[0].isalnum():
                 break
             if span[0].lemma in FUNCTION_WORDS - {"name", "number"} or span[-1].lemma in FUNCTION_WORDS - {"name"}:
+                continue
+            if any(t.lemma in FUNCTION_WORDS - INNER for t in span[1:-1]):
                 continue
             words = [t.lemma for t in span if t.lemma not in FUNCTION_WORDS or t.lemma == "name"]
             links += _links_of(words, start, end, schema)

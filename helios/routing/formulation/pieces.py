@@ -7,6 +7,7 @@ from helios.routing.formulation.cues import Cue, Pattern, cue_at
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.words import FUNCTION_WORDS, Token
 
+SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
 NEAR = 0.55
 """Links of one span whose scores are this close are all kept."""
 TOGETHER = 0.1
@@ -30,7 +31,9 @@ class Piece:
     @property
     def tables(self) -> tuple[str, ...]:
         """Tables that the piece may name, best first."""
-        return tuple(link.table for link in self.links if link.column is None)
+        named = [link for link in self.links if link.column is None]
+        top = max((link.score for link in named), default=0.0)
+        return tuple(link.table for link in named if link.score > top - 0.1)
 
     @property
     def columns(self) -> tuple[Link, ...]:
@@ -59,7 +62,7 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
         pattern = cue_at(list(tokens), start)
         if pattern is not None:
             after = best[start + len(pattern.words)]
-            worth = 0.4 + 0.12 * len(pattern.words)
+            worth = (0.05 if pattern.cue in SMALL else 0.4) + 0.12 * len(pattern.words)
             options.append((worth + after[0], [_cue(tokens, start, pattern), *after[1]]))
         for end, worth, piece in by_start.get(start, ()):
             options.append((worth + best[end][0], [piece, *best[end][1]]))

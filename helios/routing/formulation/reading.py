@@ -169,8 +169,7 @@ class _Reader:
 
     def _ask(self, piece: Piece) -> None:
         if isinstance(piece.payload, Grade):
-            self.mode = Mode.SELECT
-            self.draft.select.append(Item(None, grade=piece.payload, near=piece))
+            self._ask_attribute(piece, piece.payload)
             return
         seen = bool(self.draft.select or self.draft.mentions)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
@@ -178,6 +177,14 @@ class _Reader:
         elif not seen or self.behind(Cue.COMMA, Cue.AND, Cue.END) or self.mode != Mode.FILTER:
             self.mode = Mode.SELECT
             self.subject = None
+
+    def _ask_attribute(self, piece: Piece, grade: Grade) -> None:
+        """ "How old", "when" and "where" ask for an attribute; in the middle the last two open a filter."""
+        if grade.any_type and (self.draft.select or self.draft.mentions) and not self.behind(Cue.AND, Cue.COMMA):
+            self.mode = Mode.FILTER
+            return
+        self.mode = Mode.SELECT
+        self.draft.select.append(Item(None, grade=grade, near=piece))
 
     def _count(self, piece: Piece) -> None:
         skip = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
@@ -286,6 +293,7 @@ class _Reader:
         self.each = not self.beside
 
     def _order(self, piece: Piece) -> None:
+        self.each = False
         self.mode = Mode.ORDER
 
     def _direction(self, piece: Piece) -> None:
@@ -310,7 +318,7 @@ class _Reader:
         self.connective = Cue.OR
 
     def _comma(self, piece: Piece) -> None:
-        self.negated = False
+        self.negated = self.each = False
         if self.ahead(Cue.AND, Cue.OR) is None and self.mode == Mode.ORDER:
             self.mode = Mode.FILTER
 
@@ -349,7 +357,7 @@ class _Reader:
 
     def _table(self, piece: Piece) -> None:
         main = self.draft.mentions[0] if self.draft.mentions else None
-        coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside
+        coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside or self.behind(Cue.ASK)
         self.beside = False
         self.draft.mentions.append(piece)
         if self.each:
@@ -359,7 +367,7 @@ class _Reader:
                 self.draft.select.append(Item(piece, provisional=True))
         elif self.aggregates and self.mode == Mode.SELECT and self.ahead(Cue.COLUMN, skip=()) is None:
             pass
-        elif self.negated and main is not None and main.tables[:1] != piece.tables[:1]:
+        elif self.negated and (self.draft.select if main is None else main.tables[:1] != piece.tables[:1]):
             self._absent(piece)
         elif self.mode == Mode.SELECT and (not self.after_of or coordinated):
             column = self.ahead(Cue.COLUMN, skip=(Cue.WORD,))

@@ -54,7 +54,7 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
     """Ways to settle all mentions of a draft, best first; mentions without any option stay open."""
     around = _Surroundings(draft, schema)
     parts: list[object] = [*draft.select, *draft.groups, *draft.orders, *draft.filters]
-    options = [(part, found) for part in parts if (found := around.options(part))]
+    options = _shared([(part, found) for part in parts if (found := around.options(part))])
     named = {table for piece in draft.mentions for table in piece.tables[:1]}
     found = []
     for choice in product(*(some for _, some in options)):
@@ -62,11 +62,28 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
         reached = schema.connect(sorted(tables | named)) if tables | named else None
         size = len(reached[1]) + 1 if reached is not None else 6 if tables else 0
         score = sum(option.score for option in choice) - TABLE_COST * size
-        columns = {id(part): option.column for (part, _), option in zip(options, choice, strict=True)}
-        flipped = frozenset(id(part) for (part, _), option in zip(options, choice, strict=True) if option.flipped)
+        chosen = [(part, o) for (sharing, _), o in zip(options, choice, strict=True) for part in sharing]
+        columns = {id(part): option.column for part, option in chosen}
+        flipped = frozenset(id(part) for part, option in chosen if option.flipped)
         weakest = min((option.words for option in choice), default=1.0)
         found.append(Settled(columns, score, weakest, flipped))
     return nlargest(SETTLEMENTS, found, key=lambda settled: settled.score)
+
+
+def _shared(options: list[tuple[object, list[Option]]]) -> list[tuple[list[object], list[Option]]]:
+    """Parts that come from one mention mean one column."""
+    found: dict[int, tuple[list[object], list[Option]]] = {}
+    for part, some in options:
+        piece = part.subject if isinstance(part, Filter) else part.piece if isinstance(part, Item) else None
+        key = id(piece) if piece is not None else id(part)
+        if key not in found:
+            found[key] = ([part], some)
+            continue
+        sharing, before = found[key]
+        columns = {option.column for option in some}
+        both = [option for option in before if option.column in columns]
+        found[key] = ([*sharing, part], both or before)
+    return list(found.values())
 
 
 class _Surroundings:
@@ -152,10 +169,10 @@ class _Surroundings:
     def _attributes(self, grade: Grade, near: str | None) -> Iterator[Option]:
         for words, flipped in ((grade.attributes, False), (grade.inverse, True)):
             for column in self.schema.columns():
-                if not (column.numeric or column.temporal or "age" in column.words):
+                if not (grade.any_type or column.numeric or column.temporal or "age" in column.words):
                     continue
                 alike = max((similarity(w, other) for w in words for other in column.words), default=0.0)
-                if alike >= 0.85 and not (column.key and not column.temporal):
+                if alike >= (0.6 if grade.any_type else 0.85) and not (column.key and not column.temporal):
                     score = alike * (0.7 if flipped else 0.9) + self._table_gain(column.ref.table, near)
                     yield Option(column.ref, score, 0.9, flipped)
 
@@ -183,6 +200,7 @@ class _Surroundings:
             gain = MENTIONED
         view = self.schema.column(link.column)
         gain -= 0.05 * (view.key and not view.primary)
+        gain += 0.03 * (set(view.words) <= set(self.schema.tables[link.table].words))
         return Option(link.column, link.score + gain, link.score)
 
     def left(self, piece: Piece) -> Piece | None:

@@ -133,4 +133,6 @@ def similarity(word: str, other: str) -> float:
     short, long = sorted((word, other), key=len)
     if len(short) >= 3 and long.startswith(short) and (len(short) >= 5 or len(long) - len(short) >= 4):
         return 0.6
+    if len(short) >= 4 and long.endswith(short):
+        return 0.6
     return 0.0
