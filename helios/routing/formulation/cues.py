@@ -97,7 +97,7 @@ _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
 _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("what/which/who/whom/show/list/find/give/return/tell/display/get/select/report/identify/name the/name all"
      "/please/provide/retrieve/determine/compute/calculate/what be/which be/describe", Cue.ASK, None),
-    ("how many/number of/the number of/total number of/count of/count the number of/count/amount of/how often"
+    ("how many/number of/the number of/total number of/the total number of/count of/count the number of/count/amount of/how often"
      "/frequency/the frequency/number of times/how many times", Cue.COUNT, None),
     ("average/mean/avg/on average", Cue.AGGREGATE, Aggregate.AVG),
     ("total/sum/sum of/total amount of/combined/in total/overall/altogether", Cue.AGGREGATE, Aggregate.SUM),

@@ -12,10 +12,10 @@ from helios.sources.base import ValueHit
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if"})
 """Words of names that need not be said: Num_of_Staff is "staff"."""
 UNITS = frozenset("million billion thousand km mile meter metre kg g lb usd eur dollar euro sq percent m cm hour".split())
-INNER = frozenset({"of", "the", "a", "an", "in", "for", "and", "name", "to", "at", "by", "on", "per"})
+INNER = frozenset({"of", "the", "a", "an", "in", "for", "name", "to", "at", "by", "on", "per"})
 """Small words that may stand inside a name."""
 LONGEST = 6
-ENOUGH = 0.45
+ENOUGH = 0.42
 """The least share of a name that a span must say."""
 
 
@@ -51,8 +51,9 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
                 continue
             if any(t.lemma in FUNCTION_WORDS - INNER for t in span[1:-1]):
                 continue
+            plural = {t.lemma for t in span[:-1] if t.lemma != t.text.lower() and not t.possessive}
             words = [t.lemma for t in span if t.lemma not in FUNCTION_WORDS or t.lemma == "name"]
-            links += _links_of(words, start, end, schema)
+            links += _links_of(words, start, end, schema, plural)
     return links
 
 
@@ -93,7 +94,8 @@ def _sayable(span: Sequence[Token]) -> bool:
     return ends and first.text[0].isalnum() and last.text[-1].isalnum() and (len(first.text) > 1 or first.capital)
 
 
-def _links_of(words: list[str], start: int, end: int, schema: SchemaView) -> list[Link]:
+def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural: set[str]) -> list[Link]:
+    """Names that words say; a table's word before a column's is singular in English ("singer names")."""
     if not words:
         return []
     links = []
@@ -103,6 +105,8 @@ def _links_of(words: list[str], start: int, end: int, schema: SchemaView) -> lis
             links.append(Link(start, end, score, table.name, whole=score > 0.9))
         for column in table.columns:
             score = _column_score(words, column, table)
+            if plural & set(table.words) - set(column.words):
+                continue
             if score >= ENOUGH:
                 links.append(Link(start, end, score, table.name, column.ref, whole=score > 0.9))
     return links

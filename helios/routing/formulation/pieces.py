@@ -10,7 +10,7 @@ from helios.routing.formulation.words import FUNCTION_WORDS, Token
 SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
 NEAR = 0.55
 """Links of one span whose scores are this close are all kept."""
-TOGETHER = 0.1
+TOGETHER = 0.2
 """What words gain by being one name."""
 
 
@@ -62,7 +62,7 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
         pattern = cue_at(list(tokens), start)
         if pattern is not None:
             after = best[start + len(pattern.words)]
-            worth = (0.05 if pattern.cue in SMALL else 0.4) + 0.12 * len(pattern.words)
+            worth = (0.17 if pattern.cue in SMALL else 0.55) * len(pattern.words) - 0.05
             options.append((worth + after[0], [_cue(tokens, start, pattern), *after[1]]))
         for end, worth, piece in by_start.get(start, ()):
             options.append((worth + best[end][0], [piece, *best[end][1]]))

@@ -105,7 +105,8 @@ class _Planner:
             return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
         if column is None and table is not None:
             column = self._naming(table)
-        aggregate = None if item.aggregate == Aggregate.COUNT else item.aggregate
+        counted = Aggregate.SUM if item.total else None
+        aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
         return Term(column, aggregate) if column is not None else None
 
     def _amount(self, item: Item, column: ColumnRef | None) -> bool:

@@ -28,6 +28,9 @@ QUOTING = ("letter", "word", "phrase", "substring", "string", "prefix", "suffix"
 """What is named by them is meant literally."""
 
 
+AGGREGATES = (("total", Aggregate.SUM), ("average", Aggregate.AVG), ("maximum", Aggregate.MAX), ("minimum", Aggregate.MIN))
+
+
 class Mode(StrEnum):
     """What a mention of a column is for."""
 
@@ -45,6 +48,8 @@ class Item:
     distinct: bool = False
     grade: Grade | None = None
     """An attribute to look for, where no column is named."""
+    total: bool = False
+    """A count that is a sum where the column holds amounts."""
     near: Piece | None = None
     """Where the attribute is spoken of."""
     provisional: bool = False
@@ -128,6 +133,7 @@ class _Reader:
         self.extreme: Item | None = None
         self.beside = False
         self.trailing: list[Piece] = []
+        self.amount: int | None = None
 
     def run(self) -> Draft:
         steps: dict[Cue, Callable[[Piece], None]] = {
@@ -195,7 +201,7 @@ class _Reader:
             target = None
         if target is not None:
             self.consume(target)
-        item = Item(target, Aggregate.COUNT, distinct=distinct)
+        item = Item(target, Aggregate.COUNT, distinct=distinct, total="total" in piece.text)
         if self.mode == Mode.ORDER:
             self.draft.orders.append(item)
         elif self.superlative is not None:
@@ -209,7 +215,11 @@ class _Reader:
 
     def _aggregate(self, piece: Piece) -> None:
         assert isinstance(piece.payload, Aggregate)
-        if self.compare is not None or self.grade is not None:
+        selected = self.draft.select[-1] if self.draft.select else None
+        if piece.text.startswith("on ") and selected is not None and self.ahead(Cue.COLUMN) is None:
+            if selected.aggregate is None and selected.piece is not None:
+                selected.aggregate = piece.payload
+        elif self.compare is not None or self.grade is not None:
             self._compared_with(piece.payload)
         elif self.mode == Mode.FILTER and piece.payload in (Aggregate.MAX, Aggregate.MIN):
             self._superlative(Piece(Cue.SUPERLATIVE, piece.start, piece.end, piece.text, Grade(piece.payload == "max")))
@@ -231,7 +241,7 @@ class _Reader:
             self.draft.limit = int(number.number)
             if number in self.pieces[self.i :]:
                 self.i = self.pieces.index(number) + 1
-        self.draft.limit = self.draft.limit or 1
+        self.draft.limit = self.draft.limit or self.amount or 1
         self.draft.descending = grade.more
         target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, skip=skip)
         if target is not None and target.cue == Cue.COUNT:
@@ -356,6 +366,7 @@ class _Reader:
         self.draft.orders.append(Item(None, Aggregate.COUNT))
 
     def _table(self, piece: Piece) -> None:
+        self.like = None
         main = self.draft.mentions[0] if self.draft.mentions else None
         coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside or self.behind(Cue.ASK)
         self.beside = False
@@ -428,12 +439,19 @@ class _Reader:
         operator = self.like or self.compare or Operator.EQ
         if self.subject is None:
             self.subject = self._subject_after(piece)
+        if self.subject is None and self.like is not None and self.draft.select:
+            self.subject = self.last_column
         if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
             return
         self._add(Filter(self.subject, operator, piece))
 
     def _subject_after(self, piece: Piece) -> Piece | None:
         """The column that is named after its value: "CD or DVD as their format", "the letter w in their name"."""
+        column = self.pieces[self.i] if self.i < len(self.pieces) else None
+        stored = {link.column for link in piece.values}
+        if column is not None and column.cue == Cue.COLUMN and stored & {link.column for link in column.columns}:
+            self.i += 1
+            return column
         skip = (Cue.WORD, Cue.AND, Cue.OR, Cue.VALUE)
         between = self.ahead(Cue.PREPOSITION, skip=skip)
         if between is None or between.text not in ("as", "in", "for"):
@@ -444,7 +462,6 @@ class _Reader:
         column = self.pieces[j] if j < len(self.pieces) else None
         if column is None or column.cue != Cue.COLUMN:
             return None
-        stored = {link.column for link in piece.values}
         fits = self.like is not None or not stored or bool(stored & {link.column for link in column.columns})
         return column if fits else None
 
@@ -476,6 +493,7 @@ class _Reader:
 
     def _counted(self, piece: Piece, counted: Piece, operator: Operator | None = None) -> None:
         if self.mode == Mode.SELECT:
+            self.amount = int(piece.number or 0) or None
             return
         if counted.cue == Cue.TABLE:
             self.consume(counted)
@@ -505,6 +523,12 @@ class _Reader:
         draft = self.draft
         used = {id(f.subject) for f in draft.filters} | {id(item.piece) for item in draft.orders}
         draft.select += [Item(piece) for piece in self.trailing if id(piece) not in used]
+        if draft.groups and not any(item.aggregate for item in draft.select):
+            for item in draft.select:
+                said = item.piece.text.lower().split() if item.piece is not None and item.piece.cue == Cue.COLUMN else ()
+                item.aggregate = next((a for word, a in AGGREGATES if word in said), None)
+        if len(draft.select) > 1:
+            draft.select = [item for item in draft.select if not (item.grade is not None and item.grade.any_type)]
         chosen = [item for item in draft.select if not item.provisional]
         if chosen:
             draft.select = chosen

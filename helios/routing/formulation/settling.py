@@ -4,6 +4,7 @@ A mention's options are scored by its words, by the tables named near it, and by
 they should need few tables.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
@@ -22,6 +23,7 @@ OPTIONS, SETTLEMENTS = 4, 6
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
 TABLE_COST = 0.22
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
 
@@ -142,6 +144,8 @@ class _Surroundings:
         if part.value is not None and part.value.cue == Cue.NUMBER:
             return list(self._numeric(part))
         table = self.nearest(at)
+        if table and part.value is not None and DATE.fullmatch(part.value.text):
+            return [Option(c.ref, 0.5, 0.7) for c in self.schema.tables[table].columns if c.temporal]
         naming = self.schema.tables[table].naming if table else None
         return [Option(naming.ref, 0.6, 0.8)] if naming is not None else []
 

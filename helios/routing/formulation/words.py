@@ -6,7 +6,7 @@ from functools import lru_cache
 
 TOKEN = re.compile(
     r"[\"“”«»](?P<double>[^\"“”«»]+)[\"“”«»]|(?<!\w)['‘’`](?P<single>[^'‘’`]+(?:['’]\w[^'‘’`]*)?)['‘’`](?!\w)"
-    r"|(?P<word>\d{4}-\d\d-\d\d|\d[\d,]*\.?\d*(?![\w])|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s?\b)?|(?P<mark>[,;?.!:()%])"
+    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d[\d,]*(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s?\b)?|(?P<mark>[,;?.!:()%])"
 )
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-zA-Z])(?=\d)")
 NUMBER_WORDS = {
@@ -35,6 +35,13 @@ ABBREVIATIONS = {
     "temp": "temperature", "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
 }  # fmt: skip
 """What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
+SYNONYMS = (
+    "price cost", "salary wage earn income pay", "gender sex", "country nation", "phone telephone", "city town",
+    "job occupation profession", "movie film", "car vehicle automobile", "begin start", "company firm enterprise",
+    "quantity amount", "picture image photo", "nationality citizenship", "street address", "district region",
+    "author writer", "spouse partner", "email mail", "finish end", "kind type category", "people person",
+)
+"""Words of schemas and questions that mean the same almost everywhere."""
 SUFFIXES = ("ing", "ers", "ors", "ed", "er", "or", "ion", "es", "s", "e", "y", "i")
 FUNCTION_WORDS = frozenset(
     """a an the of in on at by for from to with and or as is are was were be been being do does did has have had
@@ -66,7 +73,7 @@ def tokenise(question: str) -> list[Token]:
     """Words, numbers, quotations (one token each) and marks, with where they stand."""
     tokens = []
     for found in TOKEN.finditer(re.sub(r"n['’]t\b", " not", question)):
-        quotation = found["double"] or found["single"]
+        quotation = found["double"] or found["single"] or found["date"]
         if quotation is not None:
             tokens.append(Token(quotation.strip(), quotation.strip().lower(), *found.span(), quoted=True))
             continue
@@ -124,10 +131,17 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+@lru_cache(1)
+def _synonyms() -> dict[str, frozenset[str]]:
+    return {word: frozenset(group.split()) for group in SYNONYMS for word in group.split()}
+
+
 def similarity(word: str, other: str) -> float:
     """How well two words (lemmas) meet: 1 for the same, less for derived and shortened forms, else 0."""
     if word == other:
         return 1.0
+    if other in _synonyms().get(word, ()):
+        return 0.8
     if min(len(word), len(other)) >= 3 and stem(word) == stem(other):
         return 0.85
     short, long = sorted((word, other), key=len)
