@@ -64,6 +64,7 @@ class SqlGenerator:
             return []
         readings = read_question(question, self._view(source, schema), source)
         candidates: dict[str, Candidate] = {}
+        least = 1.0
         for reading in readings[:TRIED]:
             query = NativeQuery(Language.SQL, render(reading.plan, schema.dialect))
             try:
@@ -72,10 +73,11 @@ class SqlGenerator:
                 log.debug("the plan %s does not run: %s", reading.plan, error)
                 continue
             rival = readings[1].settled.score if len(readings) > 1 and reading is readings[0] else None
-            confidence = _confidence(reading, result, rival)
+            confidence = min(_confidence(reading, result, rival), least)
+            least = confidence
             if query.text not in candidates:
                 candidates[query.text] = Candidate(query, confidence, _explain(reading))
-        return sorted(candidates.values(), key=lambda candidate: -candidate.confidence)
+        return list(candidates.values())
 
     def _view(self, source: Source, schema: RelationalSchema) -> SchemaView:
         with self._lock:

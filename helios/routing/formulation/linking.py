@@ -11,11 +11,11 @@ from helios.sources.base import ValueHit
 
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if"})
 """Words of names that need not be said: Num_of_Staff is "staff"."""
-UNITS = frozenset("million billion thousand km mile meter metre kg g lb usd eur dollar euro sq percent m cm hour".split())
+UNITS = frozenset("unit million billion thousand km mile meter metre kg g lb usd eur dollar euro sq percent m cm hour".split())
 INNER = frozenset({"of", "the", "a", "an", "in", "for", "name", "to", "at", "by", "on", "per"})
 """Small words that may stand inside a name."""
 LONGEST = 6
-ENOUGH = 0.42
+ENOUGH = 0.4
 """The least share of a name that a span must say."""
 
 
@@ -53,7 +53,11 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
                 continue
             plural = {t.lemma for t in span[:-1] if t.lemma != t.text.lower() and not t.possessive}
             words = [t.lemma for t in span if t.lemma not in FUNCTION_WORDS or t.lemma == "name"]
-            links += _links_of(words, start, end, schema, plural)
+            joint = next((end - i for i in range(start, end) if tokens[i].lemma in INNER - {"name"}), 0)
+            if joint and any(_name_score(words[1 - joint :], t.words, ()) > 0.9 for t in schema.tables.values()):
+                continue
+            participle = len(words) > 1 and span[-1].text.lower().endswith("ed")
+            links += _links_of(words, start, end, schema, plural if not participle else set(words[:-1]), joint)
     return links
 
 
@@ -94,18 +98,18 @@ def _sayable(span: Sequence[Token]) -> bool:
     return ends and first.text[0].isalnum() and last.text[-1].isalnum() and (len(first.text) > 1 or first.capital)
 
 
-def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural: set[str]) -> list[Link]:
+def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural: set[str], joint: int) -> list[Link]:
     """Names that words say; a table's word before a column's is singular in English ("singer names")."""
     if not words:
         return []
     links = []
     for table in schema.tables.values():
-        score = _name_score(words, table.words, ())
+        score = _name_score(words, table.words, ()) if joint == 0 else 0.0
         if score >= ENOUGH and (len(table.words) < 3 or score > 0.6):
             links.append(Link(start, end, score, table.name, whole=score > 0.9))
         for column in table.columns:
             score = _column_score(words, column, table)
-            if plural & set(table.words) - set(column.words):
+            if plural & set(table.words) - set(column.words) or not any(similarity(words[-1], w) for w in column.words):
                 continue
             if score >= ENOUGH:
                 links.append(Link(start, end, score, table.name, column.ref, whole=score > 0.9))

@@ -161,7 +161,8 @@ class _Planner:
             return []
         table = plain[0].table
         key = self._key(table)
-        if key is None or table in counted or not counted - {table}:
+        said = any(table in piece.tables for piece in self.draft.mentions)
+        if key is None or table in counted or not counted - {table} or not said:
             return plain
         return [key]
 
@@ -200,8 +201,13 @@ class _Planner:
         gone = {piece.start for piece, _ in self.draft.absent}
         for piece in self.draft.mentions:
             options = [t for t in piece.tables if t in self.needed] or piece.tables[:1]
-            if piece.start not in gone and options[0] not in absent:
+            if piece.start not in gone and options[0] not in absent and not self._beyond(options[0], absent):
                 self._need(options[:1])
+
+    def _beyond(self, table: str, absent: dict[str, list[Condition]]) -> bool:
+        """Whether a table is reached only through one whose rows must not exist."""
+        path = self.schema.path(self.needed[:1], table) if self.needed else None
+        return any(join.right.table in absent for join in path or ())
 
     def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
         """Conditions on the joined rows, and on rows of other tables that must not exist."""
@@ -271,6 +277,11 @@ class _Planner:
         path = self.schema.path([entity], table)
         if not path:
             return None
+        selected = [self.settled.of(item) for item in self.draft.select if item.aggregate is None]
+        if not any(entity in piece.tables for piece in self.draft.mentions) and len(selected) == 1 and selected[0]:
+            column = selected[0]
+            having = tuple((condition,) for condition in filters)
+            return Condition(Term(column), Operator.NOT_IN, query=Plan(entity, (Term(column),), path, having))
         first = path[0]
         joins = tuple(path[1:])
         known = Condition(Term(first.right), Operator.NOT_NULL)

@@ -405,7 +405,7 @@ class _Reader:
         if self.mode == Mode.ORDER:
             aggregate = self.aggregates.pop() if self.aggregates else None
             self.draft.orders.append(Item(piece, aggregate))
-        elif self.mode == Mode.FILTER or self._is_subject(piece) or (self.behind(Cue.COLUMN) and self.draft.select):
+        elif self.mode == Mode.FILTER or self._is_subject(piece) or self._predicate():
             self.subject = piece
             if self.behind(Cue.AND, Cue.COMMA):
                 self.trailing.append(piece)
@@ -416,6 +416,14 @@ class _Reader:
         else:
             self._select(piece)
         self.after_of = False
+
+    def _predicate(self) -> bool:
+        """Whether a column follows another one, or a table and a verb, so that it says something about them."""
+        if not self.draft.select:
+            return False
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        verb = before is not None and before.cue == Cue.WORD and before.text not in ("the", "a", "an", "their", "its")
+        return self.behind(Cue.COLUMN) or (verb and self.behind(Cue.TABLE))
 
     def _is_subject(self, piece: Piece) -> bool:
         """Whether a value or a comparison follows at once, so that the column filters instead of being selected."""
@@ -527,7 +535,7 @@ class _Reader:
             for item in draft.select:
                 said = item.piece.text.lower().split() if item.piece is not None and item.piece.cue == Cue.COLUMN else ()
                 item.aggregate = next((a for word, a in AGGREGATES if word in said), None)
-        if len(draft.select) > 1:
+        if sum(not item.provisional for item in draft.select) > 1:
             draft.select = [item for item in draft.select if not (item.grade is not None and item.grade.any_type)]
         chosen = [item for item in draft.select if not item.provisional]
         if chosen:

@@ -23,6 +23,8 @@ OPTIONS, SETTLEMENTS = 4, 6
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
 TABLE_COST = 0.22
+AGAIN = 0.3
+"""What ordering by a selected column gains."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
@@ -61,9 +63,12 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
     found = []
     for choice in product(*(some for _, some in options)):
         tables = {option.column.table for option in choice}
+        selected = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(p in draft.select for p in ps)}
+        ordered = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(p in draft.orders for p in ps)}
         reached = schema.connect(sorted(tables | named)) if tables | named else None
         size = len(reached[1]) + 1 if reached is not None else 6 if tables else 0
         score = sum(option.score for option in choice) - TABLE_COST * size
+        score += AGAIN * len(selected & ordered)
         chosen = [(part, o) for (sharing, _), o in zip(options, choice, strict=True) for part in sharing]
         columns = {id(part): option.column for part, option in chosen}
         flipped = frozenset(id(part) for part, option in chosen if option.flipped)
@@ -183,7 +188,7 @@ class _Surroundings:
     def _graded(self, cue: Piece | None) -> str | None:
         """The table whose rows an adjective compares: the next one named, else the question's first."""
         right = self.right(cue) if cue is not None else None
-        found = right or next((p for p in self.pieces if p.tables), None)
+        found = right or next((p for p in self.pieces if p.cue == Cue.TABLE), None)
         return found.tables[0] if found is not None else None
 
     def _table_gain(self, table: str, near: str | None) -> float:
@@ -194,12 +199,13 @@ class _Surroundings:
     def _option(self, link: Link, piece: Piece, *, filtering: bool) -> Option:
         assert link.column is not None
         left, right = self.left(piece), self.right(piece)
-        first, second = (left, right) if filtering else (right, left)
+        before, after = self.speaks_of(piece), set(right.tables[:2]) if right is not None else set()
+        first, second = (before or set(left.tables[:2] if left else ()), after) if filtering else (after, before)
         gain = 0.0
-        if first is not None and link.table in first.tables[:2]:
+        if link.table in first:
             gain = NEAREST
-        elif second is not None and link.table in second.tables[:2]:
-            gain = NEAR if first is not None else NEAREST
+        elif link.table in second:
+            gain = NEAR if first else NEAREST
         elif link.table in self.mentioned:
             gain = MENTIONED
         view = self.schema.column(link.column)
@@ -210,7 +216,18 @@ class _Surroundings:
     def left(self, piece: Piece) -> Piece | None:
         """The nearest table named before a piece."""
         before = (p for p in reversed(self.pieces) if p.end <= piece.start)
-        return next((p for p in before if p.tables), None)
+        return next((p for p in before if p.cue == Cue.TABLE), None)
+
+    def speaks_of(self, piece: Piece) -> set[str]:
+        """The tables that the words before a piece speak of: one that is named, or that holds a value."""
+        for before in reversed(self.pieces):
+            if before.end > piece.start:
+                continue
+            if before.cue == Cue.TABLE:
+                return set(before.tables[:2])
+            if before.cue == Cue.VALUE and before.values:
+                return {link.table for link in before.values}
+        return set()
 
     def right(self, piece: Piece) -> Piece | None:
         """The next table named after a piece, up to where another clause begins."""
@@ -218,7 +235,7 @@ class _Surroundings:
         for p in after:
             if p.cue in BARRIERS:
                 return None
-            if p.tables:
+            if p.cue == Cue.TABLE:
                 return p
         return None
 
@@ -228,7 +245,7 @@ class _Surroundings:
         if piece is not None:
             found = self.left(piece) or self.right(piece)
         if found is None:
-            found = next((p for p in self.pieces if p.tables), None)
+            found = next((p for p in self.pieces if p.cue == Cue.TABLE), None)
         return found.tables[0] if found is not None else None
 
 

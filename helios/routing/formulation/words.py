@@ -42,7 +42,7 @@ SYNONYMS = (
     "author writer", "spouse partner", "email mail", "finish end", "kind type category", "people person",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
-SUFFIXES = ("ing", "ers", "ors", "ed", "er", "or", "ion", "es", "s", "e", "y", "i")
+SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "es", "s", "e", "y", "i")
 FUNCTION_WORDS = frozenset(
     """a an the of in on at by for from to with and or as is are was were be been being do does did has have had
     that which who whom whose what where when how there this these those it its they them their he she his her him all
