@@ -53,8 +53,9 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
                 continue
             plural = {t.lemma for t in span[:-1] if t.lemma != t.text.lower() and not t.possessive}
             words = [t.lemma for t in span if t.lemma not in FUNCTION_WORDS or t.lemma == "name"]
-            joint = next((end - i for i in range(start, end) if tokens[i].lemma in INNER - {"name"}), 0)
-            if joint and any(_name_score(words[1 - joint :], t.words, ()) > 0.9 for t in schema.tables.values()):
+            joint = next((end - i for i in range(end - 1, start, -1) if tokens[i].lemma in INNER - {"name"}), 0)
+            tail = [t.lemma for t in span[len(span) - joint + 1 :]] if joint else []
+            if tail and any(_name_score(tail, t.words, ()) > 0.9 for t in schema.tables.values()):
                 continue
             participle = len(words) > 1 and span[-1].text.lower().endswith("ed")
             links += _links_of(words, start, end, schema, plural if not participle else set(words[:-1]), joint)

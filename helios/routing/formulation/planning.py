@@ -64,7 +64,7 @@ class _Planner:
             tuple(dict.fromkeys(group)), tuple(having), tuple(orders), self.draft.limit if orders else None,
             self.draft.distinct and not any(term.aggregate for term in select),
         )  # fmt: skip
-        if self._exists(plan):
+        if self._exists(plan) or any(e is not None and e.term in select for e in exclusions):
             plan = plan.with_(distinct=True)
         if contrary is not None:
             other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
