@@ -137,7 +137,7 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("of/in/for/from/by/to/at/on/as/within/across/among", Cue.PREPOSITION, None),
     ("contain/containing/include/including/contain the word/contain the substring/with the substring/with the letter"
      "/contain the letter/contain the phrase/contain the string/with the word/contain the text/the substring"
-     "/the letter/the word/the phrase/the string/like/have the substring/have the word/have the letter",
+     "/the letter/the word/the phrase/the string/like/have the substring/have the word/have the letter/have substring/have letter/substring/letter/contain substring",
      Cue.LIKE, Operator.CONTAINS),
     ("start with/starting with/begin with/beginning with/start with the letter/begin with the letter"
      "/with the prefix/the prefix/starting with the letter/beginning with the letter", Cue.LIKE, Operator.STARTS),

@@ -12,6 +12,7 @@ from enum import StrEnum
 from helios.routing.formulation.cues import Cue, Grade
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
+from helios.routing.formulation.words import lemma
 
 NEGATED = {
     Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
@@ -201,6 +202,9 @@ class _Reader:
             target = None
         if target is not None:
             self.consume(target)
+        if self.aggregates and target is not None and target.cue == Cue.COLUMN:
+            self._select(target)
+            return
         item = Item(target, Aggregate.COUNT, distinct=distinct, total="total" in piece.text)
         if self.mode == Mode.ORDER:
             self.draft.orders.append(item)
@@ -382,7 +386,8 @@ class _Reader:
             self._absent(piece)
         elif self.mode == Mode.SELECT and (not self.after_of or coordinated):
             column = self.ahead(Cue.COLUMN, skip=(Cue.WORD,))
-            named = column is not None and (piece.possessive or self.pieces[self.i].cue == Cue.COLUMN)
+            singular = lemma(piece.text) == piece.text.lower()
+            named = column is not None and (piece.possessive or (singular and self.pieces[self.i].cue == Cue.COLUMN))
             if not named:
                 self.draft.select.append(Item(piece, provisional=not (coordinated and bool(self.draft.select))))
         elif self.mode == Mode.ORDER:
@@ -445,8 +450,9 @@ class _Reader:
 
     def _value(self, piece: Piece) -> None:
         operator = self.like or self.compare or Operator.EQ
-        if self.subject is None:
-            self.subject = self._subject_after(piece)
+        stored = {link.column for link in piece.values}
+        if self.subject is None or (stored and not stored & {link.column for link in self.subject.columns}):
+            self.subject = self._subject_after(piece) or self.subject
         if self.subject is None and self.like is not None and self.draft.select:
             self.subject = self.last_column
         if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
@@ -491,6 +497,11 @@ class _Reader:
                 else:
                     self._add(Filter(self.subject, Operator.BETWEEN, piece, second, grade=self.grade))
                 return
+        after = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION))
+        graded = self.grade is not None and self.grade.attributes
+        if self.subject is None and after is not None and self.compare is not None and not graded:
+            self.subject = after
+            self.consume(after)
         counted = self.ahead(Cue.TABLE, Cue.TIMES, skip=())
         if counted is None and self.counting:
             counted = piece

@@ -23,7 +23,7 @@ OPTIONS, SETTLEMENTS = 4, 6
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
 TABLE_COST = 0.22
-AGAIN = 0.3
+AGAIN = 0.6
 """What ordering by a selected column gains."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
@@ -140,6 +140,8 @@ class _Surroundings:
         if part.subject is not None and part.subject.columns:
             found = [self._option(link, part.subject, filtering=True) for link in part.subject.columns]
             met = [Option(o.column, o.score + 0.6, o.words) for o in found if o.column in stored]
+            if links and not met and part.operator in (Operator.EQ, Operator.NE):
+                return [self._option(link, at, filtering=True) for link in links if at is not None]
             return met or [o for o in found if self._fits(o.column, part)] or found
         if links and at is not None:
             like = part.operator in (Operator.CONTAINS, Operator.STARTS, Operator.ENDS)

@@ -48,7 +48,7 @@ FUNCTION_WORDS = frozenset(
     that which who whom whose what where when how there this these those it its they them their he she his her him all
     any some each every we our us you your i me my please also then than so such if into onto over about per
     list show find give return tell display get select name names many much can could would will shall may
-    both either only other well""".split()
+    both either only other well not no never without than more most less least per between more nor neither""".split()
 )
 
 
