@@ -49,7 +49,7 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     spans: dict[tuple[int, int], list[Link]] = {}
     asks = cue_at(list(tokens), 0) if tokens else None
     for link in links:
-        if not (asks is not None and asks.cue == Cue.ASK and link.start < len(asks.words)):
+        if not (asks is not None and asks.cue in (Cue.ASK, Cue.COUNT, Cue.AGGREGATE) and link.start < len(asks.words)):
             spans.setdefault((link.start, link.end), []).append(link)
     by_start: dict[int, list[tuple[int, float, Piece]]] = {}
     for (start, end), group in spans.items():

@@ -105,7 +105,7 @@ class _Planner:
             return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
         if column is None and table is not None:
             column = self._naming(table)
-        counted = Aggregate.SUM if item.total else None
+        counted = Aggregate.SUM if item.total or len(self.draft.select) == 1 else None
         aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
         return Term(column, aggregate) if column is not None else None
 
@@ -157,6 +157,9 @@ class _Planner:
         counted = {t for item in (*self.draft.orders, *self.draft.select) if item.aggregate == Aggregate.COUNT
                    and item.piece is not None for t in item.piece.tables[:1]}  # fmt: skip
         counted |= {t for part in self.draft.having if part.piece is not None for t in part.piece.tables[:1]}
+        items = [*self.draft.orders, *(p.item for p in self.draft.having if p.item is not None)]
+        summed = [self.settled.of(item) for item in items if item.aggregate not in (None, Aggregate.COUNT)]
+        counted |= {column.table for column in summed if column is not None}
         if not plain:
             return []
         table = plain[0].table
@@ -181,6 +184,7 @@ class _Planner:
             if column is not None:
                 flipped = id(item) in self.settled.flipped
                 aggregates = [t.aggregate for t in select if t.column == column and t.aggregate is not None]
+                self._need([column.table])
                 own = None if item.aggregate == Aggregate.COUNT else item.aggregate
                 aggregate = own or (aggregates[0] if aggregates else None)
                 orders.append(Order(Term(column, aggregate), descending != flipped))
@@ -193,7 +197,10 @@ class _Planner:
         for part in self.draft.having:
             if part.piece is not None:
                 self._need(part.piece.tables[:1])
-            if not (part.operator == Operator.GE and part.number == 1):
+            if part.item is not None and (column := self.settled.of(part.item)) is not None:
+                self._need([column.table])
+                found.append(Condition(Term(column, part.item.aggregate), part.operator, (_number(part.number),)))
+            elif not (part.operator == Operator.GE and part.number == 1):
                 found.append(Condition(ROWS, part.operator, (_number(part.number),)))
         return found
 
@@ -201,7 +208,10 @@ class _Planner:
         gone = {piece.start for piece, _ in self.draft.absent}
         for piece in self.draft.mentions:
             options = [t for t in piece.tables if t in self.needed] or piece.tables[:1]
-            if piece.start not in gone and options[0] not in absent and not self._beyond(options[0], absent):
+            if piece.start in gone or options[0] in absent or self._beyond(options[0], absent):
+                continue
+            sure = max(link.score for link in piece.links) > 0.9
+            if sure or any(j.right.table in self.needed for j in self.schema.joins.get(options[0], ())):
                 self._need(options[:1])
 
     def _beyond(self, table: str, absent: dict[str, list[Condition]]) -> bool:
@@ -258,10 +268,21 @@ class _Planner:
         if part.average is not None:
             query = Plan(column.table, (Term(column, part.average),))
             return Condition(Term(column), operator, query=query)
+        other = self._compared_row(part, column)
+        if other is not None:
+            return Condition(Term(column), operator, query=other)
         values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
         if operator == Operator.BETWEEN and len(values) != 2:
             return None
         return Condition(Term(column), operator, values)
+
+    def _compared_row(self, part: Filter, column: ColumnRef) -> Plan | None:
+        """What a row that is named has in a column: "more than Jed" has."""
+        links = [link for link in (part.value.values if part.value is not None else ()) if link.table == column.table]
+        if part.operator in (Operator.EQ, Operator.NE) or not links or not self.schema.column(column).numeric:
+            return None
+        named = Condition(Term(links[0].column), Operator.EQ, (links[0].value,))
+        return Plan(column.table, (Term(column),), where=((named,),))
 
     def _value(self, piece: Piece, column: ColumnRef, operator: Operator) -> Value:
         if operator in (Operator.EQ, Operator.NE):

@@ -81,6 +81,8 @@ class Counted:
     operator: Operator
     number: float
     piece: Piece | None
+    item: Item | None = None
+    """An aggregated column that is compared instead of the count."""
 
 
 @dataclass(slots=True)
@@ -135,6 +137,8 @@ class _Reader:
         self.beside = False
         self.trailing: list[Piece] = []
         self.amount: int | None = None
+        self.who = False
+        self.compared: Item | None = None
 
     def run(self) -> Draft:
         steps: dict[Cue, Callable[[Piece], None]] = {
@@ -179,6 +183,7 @@ class _Reader:
             self._ask_attribute(piece, piece.payload)
             return
         seen = bool(self.draft.select or self.draft.mentions)
+        self.who = self.who or (piece.text == "who" and not seen)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
             self.mode = Mode.FILTER
         elif not seen or self.behind(Cue.COMMA, Cue.AND, Cue.END) or self.mode != Mode.FILTER:
@@ -220,6 +225,9 @@ class _Reader:
     def _aggregate(self, piece: Piece) -> None:
         assert isinstance(piece.payload, Aggregate)
         selected = self.draft.select[-1] if self.draft.select else None
+        if piece.text in ("in total", "overall", "altogether") and selected is not None and selected.aggregate == "count":
+            selected.total = True
+            return
         if piece.text.startswith("on ") and selected is not None and self.ahead(Cue.COLUMN) is None:
             if selected.aggregate is None and selected.piece is not None:
                 selected.aggregate = piece.payload
@@ -239,6 +247,10 @@ class _Reader:
 
     def _superlative(self, piece: Piece) -> None:
         grade = piece.payload if isinstance(piece.payload, Grade) else Grade(True)
+        if self._span_of_order(grade, piece):
+            return
+        if self.ahead(Cue.AGGREGATE, skip=()) is not None and self._most_in_all(grade):
+            return
         skip = (Cue.WORD, Cue.PREPOSITION, Cue.DISTINCT)
         number = self.ahead(Cue.NUMBER) or self._number_before()
         if number is not None and number.number is not None:
@@ -263,9 +275,37 @@ class _Reader:
         else:
             self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade, near=piece))
 
+    def _span_of_order(self, grade: Grade, piece: Piece) -> bool:
+        """ "From the most expensive to the cheapest" orders all rows."""
+        to = self.ahead(Cue.PREPOSITION)
+        if to is None or to.text != "to" or not self.behind(Cue.PREPOSITION):
+            return False
+        self.consume(to)
+        other = self.ahead(Cue.SUPERLATIVE)
+        if other is not None:
+            self.consume(other)
+        self.draft.descending = grade.more
+        if not self.draft.orders:
+            column = None if grade.attributes else self.last_column
+            self.draft.orders.append(Item(column, grade=None if column else grade, near=piece))
+        return True
+
+    def _most_in_all(self, grade: Grade) -> bool:
+        """ "The highest total fee" orders by an aggregate of each entity's rows."""
+        aggregate = self.pieces[self.i].payload
+        self.i += 1
+        column = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.COUNT))
+        if column is None or not isinstance(aggregate, Aggregate) or (self.mode == Mode.SELECT and not self.draft.select):
+            self.i -= 1
+            return False
+        self.consume(column)
+        self.draft.descending, self.draft.limit = grade.more, self.draft.limit or 1
+        self.draft.orders.append(Item(column, aggregate))
+        return True
+
     def _superlative_of(self, column: Piece, grade: Grade) -> None:
         self.consume(column)
-        if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions:
+        if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions and not self.who:
             self.draft.limit = None
             self.extreme = Item(column, Aggregate.MAX if grade.more else Aggregate.MIN)
             self.draft.select.append(self.extreme)
@@ -417,6 +457,9 @@ class _Reader:
             if self.like is not None and self.ahead(Cue.VALUE, skip=()) is not None:
                 self.like = None
             if self.mode == Mode.FILTER and self.aggregates:
+                if self.ahead(Cue.COMPARE) is not None and self.draft.select:
+                    self.compared = Item(piece, self.aggregates.pop())
+                    return
                 self._select(piece)
         else:
             self._select(piece)
@@ -480,6 +523,11 @@ class _Reader:
         return column if fits else None
 
     def _number(self, piece: Piece) -> None:
+        if self.compared is not None:
+            operator = self.compare or Operator.EQ
+            self.draft.having.append(Counted(operator, piece.number or 0.0, None, self.compared))
+            self.compared = self.compare = self.subject = None
+            return
         if self.compare is None and (after := self.ahead(Cue.COMPARE, skip=())) and after.text.startswith("or "):
             self.consume(after)
             payload = after.payload
@@ -553,6 +601,8 @@ class _Reader:
             draft.select = chosen
         else:
             draft.select = draft.select[:1]
+        if not draft.select and draft.mentions:
+            draft.select = [Item(draft.mentions[0], provisional=True)]
         if self.extreme is not None and not draft.groups and len(draft.select) > 1:
             if all(item.aggregate is None or item is self.extreme for item in draft.select):
                 self.extreme.aggregate = None

@@ -58,6 +58,7 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
     """Ways to settle all mentions of a draft, best first; mentions without any option stay open."""
     around = _Surroundings(draft, schema)
     parts: list[object] = [*draft.select, *draft.groups, *draft.orders, *draft.filters]
+    parts += [part.item for part in draft.having if part.item is not None]
     options = _shared([(part, found) for part in parts if (found := around.options(part))])
     named = {table for piece in draft.mentions for table in piece.tables[:1]}
     found = []
@@ -118,7 +119,7 @@ class _Surroundings:
             return list(self._attributes(item.grade, self._graded(item.near)))
         if item.piece is None or item.piece.cue == Cue.TABLE:
             return []
-        filtering = item in self.draft.orders
+        filtering = item in self.draft.orders or not any(item is i for i in self.draft.select)
         found = [self._option(link, item.piece, filtering=filtering) for link in item.piece.columns]
         return [*found, *self._called(item.piece)]
 

@@ -137,7 +137,7 @@ def _synonyms() -> dict[str, frozenset[str]]:
 
 
 def similarity(word: str, other: str) -> float:
-    """How well two words (lemmas) meet: 1 for the same, less for derived and shortened forms, else 0."""
+    """How well a question's word meets a name's (lemmas): 1 for the same, less for derived and shortened forms, else 0."""
     if word == other:
         return 1.0
     if other in _synonyms().get(word, ()):
@@ -145,7 +145,8 @@ def similarity(word: str, other: str) -> float:
     if min(len(word), len(other)) >= 3 and stem(word) == stem(other):
         return 0.85
     short, long = sorted((word, other), key=len)
-    if len(short) >= 3 and long.startswith(short) and (len(short) >= 5 or len(long) - len(short) >= 4):
+    rest = len(long) - len(short)
+    if long.startswith(short) and rest >= 3 and len(short) >= (3 if short == other and rest >= 4 else 5):
         return 0.6
     if len(short) >= 4 and long.endswith(short):
         return 0.6
