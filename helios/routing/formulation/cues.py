@@ -122,11 +122,13 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      Cue.ORDER, None),
     ("ascending/increasing/alphabetical/lexicographic/lexicographical/alphabetically/asc/alphabetic/from low to high"
      "/from lowest to highest/from the lowest to the highest/from small to large/from youngest to oldest"
-     "/from earliest to latest/from the earliest to the latest/from least to most/from the youngest to the oldest",
+     "/from earliest to latest/from the earliest to the latest/from least to most/from the youngest to the oldest/from young to old/from small to big/from short to long"
+     "/from cheap to expensive/from light to heavy/from early to late",
      Cue.DIRECTION, False),
     ("descending/decreasing/reverse/desc/from high to low/from highest to lowest/from the highest to the lowest"
      "/from large to small/from oldest to youngest/from latest to earliest/from most to least"
-     "/from the oldest to the youngest/from newest to oldest/reverse alphabetical", Cue.DIRECTION, True),
+     "/from the oldest to the youngest/from newest to oldest/reverse alphabetical/from old to young/from big to small/from long to short/from expensive to cheap"
+     "/from heavy to light/from late to early/from new to old", Cue.DIRECTION, True),
     ("different/distinct/unique/various", Cue.DISTINCT, None),
     ("both", Cue.BOTH, None),
     ("and/as well as/along with/together with/and also/but/but also/plus/and the corresponding", Cue.AND, None),

@@ -32,6 +32,10 @@ log = logging.getLogger(__name__)
 
 THRESHOLD = 0.5
 """Confidence from which a query is worth an answer."""
+BEYOND = frozenset(
+    "percentage percent proportion ratio difference median instead respectively twice half rank growth per same".split()
+)
+"""Operations that plans cannot express."""
 TRIED = 3
 """Plans that are executed."""
 
@@ -106,7 +110,9 @@ def _confidence(reading: Reading, result: ResultSet, rival: float | None) -> flo
     """From what was left out, how weak the links are, how close the next reading is, and what came back."""
     plan = reading.plan
     score = 2.2
-    score -= 1.6 * len(reading.loose) + 0.35 * len(reading.unread)
+    score -= 1.6 * len(reading.loose)
+    for word in reading.unread:
+        score -= 3.0 if word in BEYOND else 0.3 if word.endswith(("ed", "ing", "en")) else 0.6
     score -= 2.5 * max(0.0, 0.9 - reading.settled.weakest)
     if rival is not None:
         score -= max(0.0, 0.8 - 4.0 * (reading.settled.score - rival))

@@ -222,17 +222,17 @@ class _Planner:
     def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
         """Conditions on the joined rows, and on rows of other tables that must not exist."""
         where: list[tuple[Condition, ...]] = []
-        absent: dict[str, list[Condition]] = {}
-        for piece, _ in self.draft.absent:
-            absent.setdefault(piece.tables[0], [])
+        absent: dict[str, list[Condition]] = {piece.tables[0]: [] for piece, _ in self.draft.absent[:1]}
         for part in self.draft.filters:
             condition = self._condition(part)
             if condition is None or condition.term.column is None:
                 continue
             table = condition.term.column.table
             elsewhere = part.negated and table != entity and self._many(entity, table)
-            if elsewhere or (absent and table in absent):
-                absent.setdefault(table, []).append(condition)
+            within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
+            if elsewhere or (absent and (table in absent or (within and table != entity))):
+                home = next(iter(absent), table) if within else table
+                absent.setdefault(home, []).append(condition)
                 continue
             if part.negated:
                 condition = replace(condition, operator=NEGATED.get(condition.operator, condition.operator))
@@ -244,6 +244,9 @@ class _Planner:
             else:
                 where.append((condition,))
         return where, absent
+
+    def _start(self, part: Filter) -> int:
+        return max((p.start for p in (part.subject, part.value) if p is not None), default=0)
 
     def _together(self, condition: Condition) -> bool:
         """Whether two values joined by "and" must both be met by what is selected, each by a row of its own."""
@@ -304,7 +307,12 @@ class _Planner:
             having = tuple((condition,) for condition in filters)
             return Condition(Term(column), Operator.NOT_IN, query=Plan(entity, (Term(column),), path, having))
         first = path[0]
-        joins = tuple(path[1:])
+        reached = self.schema.connect(
+            [first.right.table, *(j.right.table for j in path[1:]), *(c.term.column.table for c in filters if c.term.column)]
+        )
+        if reached is None:
+            return None
+        joins = reached[1]
         known = Condition(Term(first.right), Operator.NOT_NULL)
         where = ((known,), *((condition,) for condition in filters))
         query = Plan(first.right.table, (Term(first.right),), joins, where)

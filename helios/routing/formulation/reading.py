@@ -259,7 +259,10 @@ class _Reader:
                 self.i = self.pieces.index(number) + 1
         self.draft.limit = self.draft.limit or self.amount or 1
         self.draft.descending = grade.more
-        target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, skip=skip)
+        target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, Cue.TIMES, skip=skip)
+        if target is not None and target.cue == Cue.TIMES:
+            self.draft.orders.append(Item(None, Aggregate.COUNT))
+            return
         if target is not None and target.cue == Cue.COUNT:
             self.consume(target)
             self.superlative = grade
@@ -307,6 +310,8 @@ class _Reader:
         self.consume(column)
         if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions and not self.who:
             self.draft.limit = None
+            if self.aggregates:
+                self._select(column)
             self.extreme = Item(column, Aggregate.MAX if grade.more else Aggregate.MIN)
             self.draft.select.append(self.extreme)
         else:
