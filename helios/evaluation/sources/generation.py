@@ -1,6 +1,6 @@
 """Execution match of generated queries over questions with gold queries, whole and per database.
 
-    python -m helios.evaluation.sources.generation spider/dev.jsonl.gz spider/database --json out.json
+python -m helios.evaluation.sources.generation spider/dev.jsonl.gz spider/database --json out.json
 """
 
 import gzip

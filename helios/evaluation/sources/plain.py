@@ -68,7 +68,8 @@ class PlainSqlite:
         columns = []
         for _, column, type_, _, _, primary in self._connection.execute(f'PRAGMA table_info("{name}")').fetchall():
             samples = self._connection.execute(
-                f'SELECT "{column}" FROM "{name}" WHERE "{column}" IS NOT NULL GROUP BY 1 ORDER BY count(*) DESC LIMIT 5'
+                f'SELECT "{column}" FROM "{name}" WHERE "{column}" IS NOT NULL '
+                "GROUP BY 1 ORDER BY count(*) DESC LIMIT 5"
             ).fetchall()
             columns.append(Column(column, type_, samples=tuple(str(s) for (s,) in samples), primary_key=bool(primary)))
         keys: dict[int, list[tuple[str, str, str]]] = defaultdict(list)
@@ -88,7 +89,7 @@ class PlainSqlite:
             for column in table.columns:
                 rows = self._connection.execute(
                     f'SELECT DISTINCT "{column.name}" FROM "{table.name}" '
-                    f'WHERE typeof("{column.name}") = \'text\' LIMIT {VALUES}'
+                    f"WHERE typeof(\"{column.name}\") = 'text' LIMIT {VALUES}"
                 )
                 for (value,) in rows:
                     index[_normal(value)].append((value, (table.name, column.name)))

@@ -97,18 +97,22 @@ _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
 _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("what/which/who/whom/show/list/find/give/return/tell/display/get/select/report/identify/name the/name all"
      "/please/provide/retrieve/determine/compute/calculate/what be/which be/describe", Cue.ASK, None),
-    ("how many/number of/the number of/total number of/the total number of/count of/count the number of/count/amount of/how often"
+    ("how many/number of/the number of/total number of/the total number of/count of/count the number of/count"
+     "/amount of/how often"
      "/frequency/the frequency/number of times/how many times", Cue.COUNT, None),
     ("average/mean/avg/on average", Cue.AGGREGATE, Aggregate.AVG),
     ("total/sum/sum of/total amount of/combined/in total/overall/altogether", Cue.AGGREGATE, Aggregate.SUM),
     ("maximum/max/maximal", Cue.AGGREGATE, Aggregate.MAX),
     ("minimum/min/minimal", Cue.AGGREGATE, Aggregate.MIN),
-    ("more than/over/above/exceed/exceeding/greater than/in excess of/after/later than/since than/larger in number than",
+    ("more than/over/above/exceed/exceeding/greater than/in excess of/after/later than/since than"
+     "/larger in number than",
      Cue.COMPARE, Operator.GT),
     ("less than/fewer than/under/below/before/earlier than/prior to", Cue.COMPARE, Operator.LT),
-    ("at least/no less than/no fewer than/not less than/minimum of/or more/or greater/or higher/or above/or later/since"
+    ("at least/no less than/no fewer than/not less than/minimum of/or more/or greater/or higher/or above"
+     "/or later/since"
      "/starting from/starting in", Cue.COMPARE, Operator.GE),
-    ("at most/no more than/not more than/up to/or less/or fewer/or below/or lower/or earlier/not exceeding", Cue.COMPARE,
+    ("at most/no more than/not more than/up to/or less/or fewer/or below/or lower/or earlier"
+     "/not exceeding", Cue.COMPARE,
      Operator.LE),
     ("between", Cue.COMPARE, Operator.BETWEEN),
     ("exactly/equal to/equal/the same as", Cue.COMPARE, Operator.EQ),
@@ -122,12 +126,14 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      Cue.ORDER, None),
     ("ascending/increasing/alphabetical/lexicographic/lexicographical/alphabetically/asc/alphabetic/from low to high"
      "/from lowest to highest/from the lowest to the highest/from small to large/from youngest to oldest"
-     "/from earliest to latest/from the earliest to the latest/from least to most/from the youngest to the oldest/from young to old/from small to big/from short to long"
+     "/from earliest to latest/from the earliest to the latest/from least to most"
+     "/from the youngest to the oldest/from young to old/from small to big/from short to long"
      "/from cheap to expensive/from light to heavy/from early to late",
      Cue.DIRECTION, False),
     ("descending/decreasing/reverse/desc/from high to low/from highest to lowest/from the highest to the lowest"
      "/from large to small/from oldest to youngest/from latest to earliest/from most to least"
-     "/from the oldest to the youngest/from newest to oldest/reverse alphabetical/from old to young/from big to small/from long to short/from expensive to cheap"
+     "/from the oldest to the youngest/from newest to oldest/reverse alphabetical/from old to young"
+     "/from big to small/from long to short/from expensive to cheap"
      "/from heavy to light/from late to early/from new to old", Cue.DIRECTION, True),
     ("different/distinct/unique/various", Cue.DISTINCT, None),
     ("both", Cue.BOTH, None),
@@ -139,13 +145,16 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("of/in/for/from/by/to/at/on/as/within/across/among", Cue.PREPOSITION, None),
     ("contain/containing/include/including/contain the word/contain the substring/with the substring/with the letter"
      "/contain the letter/contain the phrase/contain the string/with the word/contain the text/the substring"
-     "/the letter/the word/the phrase/the string/like/have the substring/have the word/have the letter/have substring/have letter/substring/letter/contain substring",
+     "/the letter/the word/the phrase/the string/like/have the substring/have the word/have the letter"
+     "/have substring/have letter/substring/letter/contain substring",
      Cue.LIKE, Operator.CONTAINS),
     ("start with/starting with/begin with/beginning with/start with the letter/begin with the letter"
      "/with the prefix/the prefix/starting with the letter/beginning with the letter", Cue.LIKE, Operator.STARTS),
     ("end with/ending with/end in/with the suffix/the suffix/ending in", Cue.LIKE, Operator.ENDS),
-    ("most common/most frequent/most popular/most often/most frequently/most commonly/most prevalent", Cue.COMMON, True),
-    ("least common/least frequent/least popular/least often/rarest/least frequently/most uncommon", Cue.COMMON, False),
+    ("most common/most frequent/most popular/most often/most frequently/most commonly"
+     "/most prevalent", Cue.COMMON, True),
+    ("least common/least frequent/least popular/least often/rarest/least frequently"
+     "/most uncommon", Cue.COMMON, False),
     ("most recent/most recently/last", Cue.SUPERLATIVE, Grade(True, ("date", "time", "year"))),
     ("least recent/first", Cue.SUPERLATIVE, Grade(False, ("date", "time", "year"))),
     ("most expensive/dearest", Cue.SUPERLATIVE, Grade(True, ("price", "cost"))),
@@ -166,7 +175,8 @@ _WHERE = (
 )
 _HOW = (
     ("old", "age"), ("tall", "height"), ("high", "height elevation"), ("heavy", "weight"), ("long", "length duration"),
-    ("large", "size area population"), ("big", "size area population"), ("far", "distance"), ("expensive", "price cost"),
+    ("large", "size area population"), ("big", "size area population"), ("far", "distance"),
+    ("expensive", "price cost"),
     ("fast", "speed"), ("deep", "depth"), ("wide", "width"),
 )  # fmt: skip
 

@@ -7,7 +7,6 @@ schema and the data.
 
 import logging
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -20,7 +19,7 @@ from helios.routing.formulation.linking import link_schema, link_values
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan
 from helios.routing.formulation.planning import make_plan, unplaced
-from helios.routing.formulation.reading import Draft, read
+from helios.routing.formulation.reading import read
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
 from helios.routing.formulation.sql import render
@@ -32,9 +31,10 @@ log = logging.getLogger(__name__)
 
 THRESHOLD = 0.5
 """Confidence from which a query is worth an answer."""
-BEYOND = frozenset(
-    "percentage percent proportion ratio difference median instead respectively twice half rank growth per same".split()
-)
+BEYOND = (
+    "percentage", "percent", "proportion", "ratio", "difference", "median", "instead", "respectively", "twice", "half",
+    "rank", "growth", "per", "same",
+)  # fmt: skip
 """Operations that plans cannot express."""
 TRIED = 3
 """Plans that are executed."""
@@ -125,8 +125,3 @@ def _confidence(reading: Reading, result: ResultSet, rival: float | None) -> flo
 def _explain(reading: Reading) -> str:
     left = ", ".join([*(p.text for p in reading.loose), *reading.unread])
     return f"{reading.plan}" + (f"; not read: {left}" if left else "")
-
-
-def describe(draft: Draft) -> Sequence[str]:
-    """A draft's pieces, for people who look for an error."""
-    return [f"{p.cue}:{p.text}" for p in draft.pieces]

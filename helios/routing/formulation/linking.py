@@ -11,7 +11,10 @@ from helios.sources.base import ValueHit
 
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if"})
 """Words of names that need not be said: Num_of_Staff is "staff"."""
-UNITS = frozenset("unit million billion thousand km mile meter metre kg g lb usd eur dollar euro sq percent m cm hour".split())
+UNITS = (
+    "unit", "million", "billion", "thousand", "km", "mile", "meter", "metre", "kg", "g", "lb", "usd", "eur", "dollar",
+    "euro", "sq", "percent", "m", "cm", "hour", "ft",
+)  # fmt: skip
 INNER = frozenset({"of", "the", "a", "an", "in", "for", "name", "to", "at", "by", "on", "per"})
 """Small words that may stand inside a name."""
 LONGEST = 6

@@ -4,21 +4,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from helios.executors.values import Value
+from helios.routing.formulation.conditions import NEGATED
 from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import (
     ROWS,
     Aggregate,
     ColumnRef,
     Condition,
-    Join,
     Operator,
     Order,
     Plan,
     SetOperation,
     Term,
 )
-from helios.routing.formulation.reading import NEGATED, Draft, Filter, Item
+from helios.routing.formulation.pruning import pruned, tables_read
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
 
@@ -75,7 +76,7 @@ class _Planner:
         """Whether a table with several rows an entity is joined only because some of them exist."""
         if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
             return False
-        read = _used(plan.with_(where=tuple(some for some in plan.where if len(some) == 1)))
+        read = tables_read(plan.with_(where=tuple(some for some in plan.where if len(some) == 1)))
         many = {t for t in plan.tables if self._many(plan.table, t)}
         return bool(many) and not many & read
 
@@ -308,7 +309,11 @@ class _Planner:
             return Condition(Term(column), Operator.NOT_IN, query=Plan(entity, (Term(column),), path, having))
         first = path[0]
         reached = self.schema.connect(
-            [first.right.table, *(j.right.table for j in path[1:]), *(c.term.column.table for c in filters if c.term.column)]
+            [
+                first.right.table,
+                *(j.right.table for j in path[1:]),
+                *(c.term.column.table for c in filters if c.term.column),
+            ]
         )
         if reached is None:
             return None
@@ -346,59 +351,6 @@ def _overlap(first: Condition, second: Condition) -> bool:
         return True
     left, right = low.values[0], high.values[0]
     return isinstance(left, int | float) and isinstance(right, int | float) and left < right
-
-
-def pruned(plan: Plan, schema: SchemaView) -> Plan:
-    """Without the tables that add nothing but a key that another table refers to."""
-    while True:
-        for join in _ends(plan):
-            if schema.column(join.right).primary and len(schema.tables[join.right.table].keys) == 1:
-                smaller = _without(plan, join)
-                if smaller is not None:
-                    plan = smaller
-                    break
-        else:
-            return plan
-
-
-def _ends(plan: Plan) -> list[Join]:
-    """Joins whose table can go: the last ones of paths, and the root turned round."""
-    inner = {join.left.table for join in plan.joins}
-    ends = [join for join in plan.joins if join.right.table not in inner]
-    starting = [join for join in plan.joins if join.left.table == plan.table]
-    if len(starting) == 1:
-        ends.append(Join(starting[0].right, starting[0].left))
-    return ends
-
-
-def _without(plan: Plan, join: Join) -> Plan | None:
-    """A plan with a table's key replaced by the column that refers to it; None where more of the table is used."""
-    gone, key, kept = join.right.table, join.right, join.left
-
-    def swap(column: ColumnRef | None) -> ColumnRef | None:
-        return kept if column == key else column
-
-    def term(old: Term) -> Term:
-        return replace(old, column=swap(old.column))
-
-    smaller = replace(
-        plan, table=kept.table if plan.table == gone else plan.table,
-        joins=tuple(j for j in plan.joins if gone not in (j.left.table, j.right.table)),
-        select=tuple(map(term, plan.select)),
-        where=tuple(tuple(replace(c, term=term(c.term)) for c in some) for some in plan.where),
-        group=tuple(kept if column == key else column for column in plan.group),
-        having=tuple(replace(c, term=term(c.term)) for c in plan.having),
-        order=tuple(replace(o, term=term(o.term)) for o in plan.order),
-    )  # fmt: skip
-    return None if gone in _used(smaller) else smaller
-
-
-def _used(plan: Plan) -> set[str]:
-    """Tables whose columns a plan reads, apart from joins."""
-    terms = [*plan.select, *(o.term for o in plan.order), *(c.term for c in plan.having)]
-    terms += [condition.term for some in plan.where for condition in some]
-    columns = [*plan.group, *(term.column for term in terms if term.column is not None)]
-    return {column.table for column in columns}
 
 
 def unplaced(draft: Draft, settled: Settled) -> list[Piece]:

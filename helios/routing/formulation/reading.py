@@ -1,108 +1,27 @@
 """From pieces to a draft: what is selected, filtered, grouped, ordered and excluded, before tables are settled.
 
-A question is read from left to right in one of four modes. Words such as "whose" and "with" open a filter, "ordered
+A question is read from left to right in one of three modes. Words such as "whose" and "with" open a filter, "ordered
 by" an order, "what" after a comma the selection again; what a column or a table mention means depends on the mode and
 on the cues that wait for it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 
+from helios.routing.formulation.conditions import ConditionReader, Mode
 from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.words import lemma
 
-NEGATED = {
-    Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
-    Operator.LE: Operator.GT, Operator.CONTAINS: Operator.NOT_CONTAINS, Operator.BETWEEN: Operator.BETWEEN,
-    Operator.STARTS: Operator.STARTS, Operator.ENDS: Operator.ENDS,
-}  # fmt: skip
-
-
 BESIDE = ("corresponding", "corresonding", "respective")
 """Words that set one selection beside another."""
-
-
-QUOTING = ("letter", "word", "phrase", "substring", "string", "prefix", "suffix")
-"""What is named by them is meant literally."""
-
-
-AGGREGATES = (("total", Aggregate.SUM), ("average", Aggregate.AVG), ("maximum", Aggregate.MAX), ("minimum", Aggregate.MIN))
-
-
-class Mode(StrEnum):
-    """What a mention of a column is for."""
-
-    SELECT = "select"
-    FILTER = "filter"
-    ORDER = "order"
-
-
-@dataclass(slots=True)
-class Item:
-    """A column or a table that is selected, grouped or ordered by."""
-
-    piece: Piece | None
-    aggregate: Aggregate | None = None
-    distinct: bool = False
-    grade: Grade | None = None
-    """An attribute to look for, where no column is named."""
-    total: bool = False
-    """A count that is a sum where the column holds amounts."""
-    near: Piece | None = None
-    """Where the attribute is spoken of."""
-    provisional: bool = False
-    """A table that is selected only if nothing else is."""
-
-
-@dataclass(slots=True)
-class Filter:
-    """A comparison whose column may still be open."""
-
-    subject: Piece | None
-    operator: Operator
-    value: Piece | None
-    second: Piece | None = None
-    grade: Grade | None = None
-    negated: bool = False
-    alternative: bool = False
-    """Joined to the filter before by "or"."""
-    average: Aggregate | None = None
-    """Compared with an aggregate of the column itself."""
-    at: int = 0
-
-
-@dataclass(slots=True)
-class Counted:
-    """A condition on how many rows of a table belong to each entity."""
-
-    operator: Operator
-    number: float
-    piece: Piece | None
-    item: Item | None = None
-    """An aggregated column that is compared instead of the count."""
-
-
-@dataclass(slots=True)
-class Draft:
-    """A question's parts, with mentions not yet settled."""
-
-    pieces: Sequence[Piece]
-    select: list[Item] = field(default_factory=list)
-    filters: list[Filter] = field(default_factory=list)
-    groups: list[Item] = field(default_factory=list)
-    orders: list[Item] = field(default_factory=list)
-    descending: bool | None = None
-    limit: int | None = None
-    having: list[Counted] = field(default_factory=list)
-    absent: list[tuple[Piece, list[Filter]]] = field(default_factory=list)
-    distinct: bool = False
-    both: bool = False
-    directed: bool = False
-    """A direction of order is said."""
-    mentions: list[Piece] = field(default_factory=list)
+AGGREGATES = (
+    ("total", Aggregate.SUM),
+    ("average", Aggregate.AVG),
+    ("maximum", Aggregate.MAX),
+    ("minimum", Aggregate.MIN),
+)
 
 
 def read(pieces: Sequence[Piece]) -> Draft:
@@ -110,36 +29,7 @@ def read(pieces: Sequence[Piece]) -> Draft:
     return _Reader(pieces).run()
 
 
-class _Reader:
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        self.pieces = pieces
-        self.draft = Draft(pieces)
-        first = next((p for p in pieces if p.cue not in (Cue.WORD, Cue.COMMA)), None)
-        opens = first is not None and first.cue in (Cue.PREPOSITION, Cue.RELATIVE, Cue.EACH, Cue.NOT)
-        self.mode = Mode.FILTER if opens else Mode.SELECT
-        self.i = 0
-        self.aggregates: list[Aggregate] = []
-        self.counting = False
-        self.distinct = False
-        self.negated = False
-        self.compare: Operator | None = None
-        self.grade: Grade | None = None
-        self.like: Operator | None = None
-        self.subject: Piece | None = None
-        self.last_filter: Filter | None = None
-        self.connective = Cue.AND
-        self.each = False
-        self.common: bool | None = None
-        self.superlative: Grade | None = None
-        self.last_column: Piece | None = None
-        self.after_of = False
-        self.extreme: Item | None = None
-        self.beside = False
-        self.trailing: list[Piece] = []
-        self.amount: int | None = None
-        self.who = False
-        self.compared: Item | None = None
-
+class _Reader(ConditionReader):
     def run(self) -> Draft:
         steps: dict[Cue, Callable[[Piece], None]] = {
             Cue.ASK: self._ask, Cue.COUNT: self._count, Cue.AGGREGATE: self._aggregate, Cue.EACH: self._each,
@@ -157,26 +47,6 @@ class _Reader:
                 step(piece)
         self._finish()
         return self.draft
-
-    def ahead(self, *cues: Cue, skip: Sequence[Cue] = (Cue.WORD,)) -> Piece | None:
-        """The next piece if it is one of these kinds, past those to skip."""
-        j = self.i
-        while j < len(self.pieces) and self.pieces[j].cue in skip:
-            j += 1
-        return self.pieces[j] if j < len(self.pieces) and self.pieces[j].cue in cues else None
-
-    def behind(self, *cues: Cue) -> bool:
-        """Whether the piece before this one, past words, is one of these kinds."""
-        j = self.i - 2
-        while j >= 0 and self.pieces[j].cue == Cue.WORD:
-            j -= 1
-        return j >= 0 and self.pieces[j].cue in cues
-
-    def consume(self, piece: Piece) -> None:
-        """Go on after a piece that was looked at ahead."""
-        self.i = self.pieces.index(piece) + 1
-        if piece.cue == Cue.TABLE:
-            self.draft.mentions.append(piece)
 
     def _ask(self, piece: Piece) -> None:
         if isinstance(piece.payload, Grade):
@@ -225,7 +95,11 @@ class _Reader:
     def _aggregate(self, piece: Piece) -> None:
         assert isinstance(piece.payload, Aggregate)
         selected = self.draft.select[-1] if self.draft.select else None
-        if piece.text in ("in total", "overall", "altogether") and selected is not None and selected.aggregate == "count":
+        if (
+            piece.text in ("in total", "overall", "altogether")
+            and selected is not None
+            and selected.aggregate == "count"
+        ):
             selected.total = True
             return
         if piece.text.startswith("on ") and selected is not None and self.ahead(Cue.COLUMN) is None:
@@ -234,7 +108,9 @@ class _Reader:
         elif self.compare is not None or self.grade is not None:
             self._compared_with(piece.payload)
         elif self.mode == Mode.FILTER and piece.payload in (Aggregate.MAX, Aggregate.MIN):
-            self._superlative(Piece(Cue.SUPERLATIVE, piece.start, piece.end, piece.text, Grade(piece.payload == "max")))
+            self._superlative(
+                Piece(Cue.SUPERLATIVE, piece.start, piece.end, piece.text, Grade(piece.payload is Aggregate.MAX))
+            )
         else:
             self.aggregates.append(piece.payload)
 
@@ -298,7 +174,11 @@ class _Reader:
         aggregate = self.pieces[self.i].payload
         self.i += 1
         column = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.COUNT))
-        if column is None or not isinstance(aggregate, Aggregate) or (self.mode == Mode.SELECT and not self.draft.select):
+        if (
+            column is None
+            or not isinstance(aggregate, Aggregate)
+            or (self.mode == Mode.SELECT and not self.draft.select)
+        ):
             self.i -= 1
             return False
         self.consume(column)
@@ -324,28 +204,6 @@ class _Reader:
     def _graded(self, column: Piece, grade: Grade) -> bool:
         words = set(column.text.lower().split())
         return bool(words & {*grade.attributes, *grade.inverse})
-
-    def _compare(self, piece: Piece) -> None:
-        payload = piece.payload
-        operator, grade = payload if isinstance(payload, tuple) else (payload, None)
-        if len(piece.text.split()) == 1 and isinstance(payload, tuple):
-            rest = self.pieces[self.i : self.i + 4]
-            if not any(p.cue == Cue.WORD and p.text == "than" for p in rest):
-                return
-        if piece.text.startswith("or "):
-            if self.draft.having and self.last_filter is None:
-                self.draft.having[-1].operator = operator
-            elif self.last_filter is not None:
-                self.last_filter.operator = operator
-            return
-        if self.negated and operator in NEGATED and operator != Operator.EQ:
-            operator, self.negated = NEGATED[operator], False
-        self.compare, self.grade = operator, grade
-        self.mode = Mode.FILTER if self.mode == Mode.SELECT else self.mode
-
-    def _not(self, piece: Piece) -> None:
-        self.negated = True
-        self.mode = Mode.FILTER
 
     def _each(self, piece: Piece) -> None:
         self.beside = bool(piece.text in BESIDE and self.mode == Mode.SELECT and self.draft.select)
@@ -387,14 +245,6 @@ class _Reader:
         self.mode = Mode.FILTER
         if piece.text in ("whose", "with"):
             self.subject = None
-
-    def _like(self, piece: Piece) -> None:
-        self.like = piece.payload if isinstance(piece.payload, Operator) else None
-        self.mode = Mode.FILTER
-        following = self.pieces[self.i] if self.i < len(self.pieces) else None
-        if following is not None and piece.text.split()[-1] in QUOTING and following.cue not in (Cue.VALUE, Cue.END):
-            self.i += 1
-            self._value(Piece(Cue.VALUE, following.start, following.end, following.text, quoted=True))
 
     def _preposition(self, piece: Piece) -> None:
         self.after_of = True
@@ -490,106 +340,11 @@ class _Reader:
         return True
 
     def _select(self, piece: Piece) -> None:
-        for aggregate in self.aggregates or [None]:
+        for aggregate in self.aggregates or (None,):
             self.draft.select.append(Item(piece, aggregate, distinct=self.distinct))
         self.aggregates = []
         if self.distinct:
             self.draft.distinct, self.distinct = True, False
-
-    def _value(self, piece: Piece) -> None:
-        operator = self.like or self.compare or Operator.EQ
-        stored = {link.column for link in piece.values}
-        if self.subject is None or (stored and not stored & {link.column for link in self.subject.columns}):
-            self.subject = self._subject_after(piece) or self.subject
-        if self.subject is None and self.like is not None and self.draft.select:
-            self.subject = self.last_column
-        if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
-            return
-        self._add(Filter(self.subject, operator, piece))
-
-    def _subject_after(self, piece: Piece) -> Piece | None:
-        """The column that is named after its value: "CD or DVD as their format", "the letter w in their name"."""
-        column = self.pieces[self.i] if self.i < len(self.pieces) else None
-        stored = {link.column for link in piece.values}
-        if column is not None and column.cue == Cue.COLUMN and stored & {link.column for link in column.columns}:
-            self.i += 1
-            return column
-        skip = (Cue.WORD, Cue.AND, Cue.OR, Cue.VALUE)
-        between = self.ahead(Cue.PREPOSITION, skip=skip)
-        if between is None or between.text not in ("as", "in", "for"):
-            return None
-        j = self.pieces.index(between) + 1
-        while j < len(self.pieces) and self.pieces[j].cue == Cue.WORD:
-            j += 1
-        column = self.pieces[j] if j < len(self.pieces) else None
-        if column is None or column.cue != Cue.COLUMN:
-            return None
-        fits = self.like is not None or not stored or bool(stored & {link.column for link in column.columns})
-        return column if fits else None
-
-    def _number(self, piece: Piece) -> None:
-        if self.compared is not None:
-            operator = self.compare or Operator.EQ
-            self.draft.having.append(Counted(operator, piece.number or 0.0, None, self.compared))
-            self.compared = self.compare = self.subject = None
-            return
-        if self.compare is None and (after := self.ahead(Cue.COMPARE, skip=())) and after.text.startswith("or "):
-            self.consume(after)
-            payload = after.payload
-            self.compare = payload[0] if isinstance(payload, tuple) else payload
-        second = self.ahead(Cue.NUMBER, skip=(Cue.AND, Cue.WORD, Cue.PREPOSITION))
-        if second is not None and self.ahead(Cue.AND, Cue.PREPOSITION) is not None:
-            link = self.pieces[self.pieces.index(second) - 1]
-            if link.text == "to" or (self.compare == Operator.BETWEEN and link.cue == Cue.AND):
-                self.compare = Operator.BETWEEN
-                self.consume(second)
-                table = self.ahead(Cue.TABLE, skip=())
-                if table is not None and self.subject is None:
-                    self.draft.having.append(Counted(Operator.GE, piece.number or 0.0, table))
-                    self._counted(second, table, Operator.LE)
-                else:
-                    self._add(Filter(self.subject, Operator.BETWEEN, piece, second, grade=self.grade))
-                return
-        after = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION))
-        graded = self.grade is not None and self.grade.attributes
-        if self.subject is None and after is not None and self.compare is not None and not graded:
-            self.subject = after
-            self.consume(after)
-        counted = self.ahead(Cue.TABLE, Cue.TIMES, skip=())
-        if counted is None and self.counting:
-            counted = piece
-        if counted is not None and (self.subject is None or self.counting or self.compare is not None):
-            self._counted(piece, counted)
-        else:
-            self._add(Filter(self.subject, self.compare or Operator.EQ, piece, grade=self.grade))
-
-    def _counted(self, piece: Piece, counted: Piece, operator: Operator | None = None) -> None:
-        if self.mode == Mode.SELECT:
-            self.amount = int(piece.number or 0) or None
-            return
-        if counted.cue == Cue.TABLE:
-            self.consume(counted)
-        table = counted if counted.cue == Cue.TABLE else None
-        self.draft.having.append(Counted(operator or self.compare or Operator.EQ, piece.number or 0.0, table))
-        self.compare, self.counting, self.negated = None, False, False
-
-    def _add(self, condition: Filter) -> None:
-        condition.negated = self.negated
-        condition.at = self.i - 1
-        last = self.last_filter
-        if last is not None and self.connective == Cue.OR:
-            condition.alternative = True
-        if last is not None and condition.subject is None and condition.value is not None and self.compare is None:
-            between = self.pieces[last.at + 1 : self.i - 1]
-            if all(p.cue in (Cue.AND, Cue.OR, Cue.COMMA, Cue.WORD, Cue.BOTH) for p in between):
-                condition.subject, condition.operator = last.subject, last.operator
-        self.draft.filters.append(condition)
-        self.last_filter = condition
-        if condition.value is None or self.ahead(Cue.AND, Cue.OR, Cue.COMMA) is None:
-            self.subject = None
-        self.negated = self.negated and self.ahead(Cue.AND, Cue.OR, Cue.COMMA) is not None
-        self.compare = self.grade = self.like = None
-        self.connective = Cue.AND
 
     def _finish(self) -> None:
         draft = self.draft
@@ -597,7 +352,9 @@ class _Reader:
         draft.select += [Item(piece) for piece in self.trailing if id(piece) not in used]
         if draft.groups and not any(item.aggregate for item in draft.select):
             for item in draft.select:
-                said = item.piece.text.lower().split() if item.piece is not None and item.piece.cue == Cue.COLUMN else ()
+                said = (
+                    item.piece.text.lower().split() if item.piece is not None and item.piece.cue == Cue.COLUMN else ()
+                )
                 item.aggregate = next((a for word, a in AGGREGATES if word in said), None)
         if sum(not item.provisional for item in draft.select) > 1:
             draft.select = [item for item in draft.select if not (item.grade is not None and item.grade.any_type)]
@@ -608,10 +365,10 @@ class _Reader:
             draft.select = draft.select[:1]
         if not draft.select and draft.mentions:
             draft.select = [Item(draft.mentions[0], provisional=True)]
-        if self.extreme is not None and not draft.groups and len(draft.select) > 1:
-            if all(item.aggregate is None or item is self.extreme for item in draft.select):
-                self.extreme.aggregate = None
-                draft.orders.append(Item(self.extreme.piece))
-                draft.limit = 1
+        alone = all(item.aggregate is None or item is self.extreme for item in draft.select)
+        if self.extreme is not None and not draft.groups and len(draft.select) > 1 and alone:
+            self.extreme.aggregate = None
+            draft.orders.append(Item(self.extreme.piece))
+            draft.limit = 1
         if self.compare is not None and self.last_column is not None and self.aggregates:
             draft.filters.append(Filter(self.last_column, self.compare, None, average=self.aggregates[-1]))

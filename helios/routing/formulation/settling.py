@@ -5,17 +5,17 @@ they should need few tables.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import product
 
 from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ColumnRef, Operator
-from helios.routing.formulation.reading import Draft, Filter, Item
-from helios.routing.formulation.schema import ColumnView, SchemaView
+from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.words import lemma, similarity
 
 OPTIONS, SETTLEMENTS = 4, 6
@@ -61,7 +61,7 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
     parts += [part.item for part in draft.having if part.item is not None]
     options = _shared([(part, found) for part in parts if (found := around.options(part))])
     named = {table for piece in draft.mentions for table in piece.tables[:1]}
-    found = []
+    ways: list[Settled] = []
     for choice in product(*(some for _, some in options)):
         tables = {option.column.table for option in choice}
         selected = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(p in draft.select for p in ps)}
@@ -74,8 +74,8 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
         columns = {id(part): option.column for part, option in chosen}
         flipped = frozenset(id(part) for part, option in chosen if option.flipped)
         weakest = min((option.words for option in choice), default=1.0)
-        found.append(Settled(columns, score, weakest, flipped))
-    return nlargest(SETTLEMENTS, found, key=lambda settled: settled.score)
+        ways.append(Settled(columns, score, weakest, flipped))
+    return nlargest(SETTLEMENTS, ways, key=lambda settled: settled.score)
 
 
 def _shared(options: list[tuple[object, list[Option]]]) -> list[tuple[list[object], list[Option]]]:
@@ -250,8 +250,3 @@ class _Surroundings:
         if found is None:
             found = next((p for p in self.pieces if p.cue == Cue.TABLE), None)
         return found.tables[0] if found is not None else None
-
-
-def views(schema: SchemaView, columns: Iterable[ColumnRef]) -> Sequence[ColumnView]:
-    """Columns with their words and types."""
-    return [schema.column(column) for column in columns]

@@ -36,20 +36,39 @@ ABBREVIATIONS = {
 }  # fmt: skip
 """What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
 SYNONYMS = (
-    "price cost", "salary wage earn income pay", "gender sex", "country nation", "phone telephone", "city town",
-    "job occupation profession", "movie film", "car vehicle automobile", "begin start", "company firm enterprise",
-    "quantity amount", "picture image photo", "nationality citizenship", "street address", "district region",
-    "author writer", "spouse partner", "email mail", "finish end", "kind type category", "people person",
+    "price cost",
+    "salary wage earn income pay",
+    "gender sex",
+    "country nation",
+    "phone telephone",
+    "city town",
+    "job occupation profession",
+    "movie film",
+    "car vehicle automobile",
+    "begin start",
+    "company firm enterprise",
+    "quantity amount",
+    "picture image photo",
+    "nationality citizenship",
+    "street address",
+    "district region",
+    "author writer",
+    "spouse partner",
+    "email mail",
+    "finish end",
+    "kind type category",
+    "people person",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
 SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "es", "s", "e", "y", "i")
-FUNCTION_WORDS = frozenset(
-    """a an the of in on at by for from to with and or as is are was were be been being do does did has have had
+_FUNCTION_WORDS = """
+    a an the of in on at by for from to with and or as is are was were be been being do does did has have had
     that which who whom whose what where when how there this these those it its they them their he she his her him all
     any some each every we our us you your i me my please also then than so such if into onto over about per
     list show find give return tell display get select name names many much can could would will shall may
-    both either only other well not no never without than more most less least per between more nor neither""".split()
-)
+    both either only other well not no never without than more most less least per between nor neither
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +156,7 @@ def _synonyms() -> dict[str, frozenset[str]]:
 
 
 def similarity(word: str, other: str) -> float:
-    """How well a question's word meets a name's (lemmas): 1 for the same, less for derived and shortened forms, else 0."""
+    """How well a question's word meets a name's (lemmas): 1 for the same, less for derived forms, else 0."""
     if word == other:
         return 1.0
     if other in _synonyms().get(word, ()):
