@@ -18,7 +18,7 @@ import typer
 from helios.evaluation.sources.match import is_ordered, rows_match
 from helios.evaluation.sources.plain import PlainSqlite
 from helios.executors.base import Language, NativeQuery
-from helios.routing.formulation.generator import SqlGenerator
+from helios.routing.formulation.generator import THRESHOLD, SqlGenerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def main(
-    questions: Path, databases: Path, threshold: float = 0.5,
+    questions: Path, databases: Path, threshold: float = THRESHOLD,
     out: Annotated[Path | None, typer.Option("--json", help="Write every outcome here, one JSON line each.")] = None,
 ) -> None:  # fmt: skip
     """Generate SQL for Spider-style questions and compare the rows with the gold query's."""

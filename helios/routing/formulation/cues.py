@@ -116,7 +116,8 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      Operator.LE),
     ("between", Cue.COMPARE, Operator.BETWEEN),
     ("exactly/equal to/equal/the same as", Cue.COMPARE, Operator.EQ),
-    ("not/no/never/without/don't/doesn't/didn't/isn't/aren't/wasn't/weren't/hasn't/haven't/cannot/lack/none of"
+    ("not/no/nobody/no one/nothing/never/without/don't/doesn't/didn't/isn't/aren't/wasn't/weren't/hasn't"
+     "/haven't/cannot/lack/none of"
      "/other than/except/excluding/except for/besides/not any/nor/neither", Cue.NOT, None),
     ("for each/each/per/every/for every/each of/for all different/of each/in each/by each/with each/grouped by"
      "/group by/for each of/respective/corresponding/corresonding/broken down by", Cue.EACH, None),

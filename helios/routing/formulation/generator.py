@@ -9,13 +9,12 @@ import logging
 import math
 from dataclasses import dataclass
 from threading import Lock
-from weakref import WeakKeyDictionary
 
 from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.cues import Cue
-from helios.routing.formulation.linking import link_schema, link_values
+from helios.routing.formulation.linking import distribute, link_schema, link_values
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan
 from helios.routing.formulation.planning import make_plan, unplaced
@@ -29,7 +28,7 @@ from helios.sources.descriptor import RelationalSchema
 
 log = logging.getLogger(__name__)
 
-THRESHOLD = 0.5
+THRESHOLD = 0.6
 """Confidence from which a query is worth an answer."""
 BEYOND = (
     "percentage", "percent", "proportion", "ratio", "difference", "median", "instead", "respectively", "twice", "half",
@@ -58,7 +57,7 @@ class SqlGenerator:
     def __init__(self, *, threshold: float = THRESHOLD, limits: Limits | None = None) -> None:
         self.threshold = threshold
         self.limits = limits
-        self._schemas: WeakKeyDictionary[Source, tuple[RelationalSchema, SchemaView]] = WeakKeyDictionary()
+        self._schemas: dict[str, tuple[RelationalSchema, SchemaView]] = {}
         self._lock = Lock()
 
     def formulate(self, question: str, source: Source) -> list[Candidate]:
@@ -85,16 +84,16 @@ class SqlGenerator:
 
     def _view(self, source: Source, schema: RelationalSchema) -> SchemaView:
         with self._lock:
-            known = self._schemas.get(source)
-            if known is None or known[0] is not schema:
+            known = self._schemas.get(source.name)
+            if known is None or (known[0] is not schema and known[0] != schema):
                 known = (schema, SchemaView.of(schema))
-                self._schemas[source] = known
+                self._schemas[source.name] = known
             return known[1]
 
 
 def read_question(question: str, schema: SchemaView, source: Source) -> list[Reading]:
     """Plans that a question may mean, best first."""
-    tokens = tokenise(question)
+    tokens = distribute(tokenise(question), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, source.find_values)]
     draft = read(cut(tokens, links))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)

@@ -60,9 +60,21 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
             tail = [t.lemma for t in span[len(span) - joint + 1 :]] if joint else []
             if tail and any(_name_score(tail, t.words, ()) > 0.9 for t in schema.tables.values()):
                 continue
-            participle = len(words) > 1 and span[-1].text.lower().endswith("ed")
+            participle = len(words) > 1 and any(t.text.lower().endswith("ed") for t in span[1:])
             links += _links_of(words, start, end, schema, plural if not participle else set(words[:-1]), joint)
     return links
+
+
+def distribute(tokens: Sequence[Token], schema: SchemaView) -> list[Token]:
+    """ "First and last names" with the noun said twice, where both are columns."""
+    found = list(tokens)
+    for i in range(len(tokens) - 4, -1, -1):
+        first, joint, second, noun = tokens[i : i + 4]
+        if joint.lemma in ("and", "or") and not any(t.quoted for t in (first, second, noun)):
+            names = [(first.lemma, noun.lemma), (second.lemma, noun.lemma)]
+            if all(any(column.words[-2:] == name for column in schema.columns()) for name in names):
+                found.insert(i + 1, noun)
+    return found
 
 
 def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequence[ValueHit]]) -> list[Link]:

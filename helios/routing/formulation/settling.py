@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import product
+from math import prod
 
 from helios.routing.formulation.cues import Cue, Grade
 from helios.routing.formulation.draft import Draft, Filter, Item
@@ -18,8 +19,8 @@ from helios.routing.formulation.plan import ColumnRef, Operator
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.words import lemma, similarity
 
-OPTIONS, SETTLEMENTS = 4, 6
-"""How many columns a mention may mean, and how many ways to settle all mentions are kept."""
+OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
+"""How many columns a mention may mean, how many ways to settle all mentions are kept, and how many are looked at."""
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
 TABLE_COST = 0.22
@@ -59,7 +60,7 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
     around = _Surroundings(draft, schema)
     parts: list[object] = [*draft.select, *draft.groups, *draft.orders, *draft.filters]
     parts += [part.item for part in draft.having if part.item is not None]
-    options = _shared([(part, found) for part in parts if (found := around.options(part))])
+    options = _few(_shared([(part, found) for part in parts if (found := around.options(part))]))
     named = {table for piece in draft.mentions for table in piece.tables[:1]}
     ways: list[Settled] = []
     for choice in product(*(some for _, some in options)):
@@ -76,6 +77,15 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
         weakest = min((option.words for option in choice), default=1.0)
         ways.append(Settled(columns, score, weakest, flipped))
     return nlargest(SETTLEMENTS, ways, key=lambda settled: settled.score)
+
+
+def _few(options: list[tuple[list[object], list[Option]]]) -> list[tuple[list[object], list[Option]]]:
+    """Fewer options for each mention where there are many mentions."""
+    for kept in range(OPTIONS, 0, -1):
+        some = [(parts, found[:kept]) for parts, found in options]
+        if prod(len(found) for _, found in some) <= COMBINATIONS:
+            return some
+    return [(parts, found[:1]) for parts, found in options]
 
 
 def _shared(options: list[tuple[object, list[Option]]]) -> list[tuple[list[object], list[Option]]]:

@@ -60,7 +60,7 @@ SYNONYMS = (
     "people person",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
-SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "es", "s", "e", "y", "i")
+SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
 _FUNCTION_WORDS = """
     a an the of in on at by for from to with and or as is are was were be been being do does did has have had
     that which who whom whose what where when how there this these those it its they them their he she his her him all
@@ -134,7 +134,7 @@ def stem(word: str) -> str:
         if word.endswith(suffix) and len(word) - len(suffix) >= 3:
             word = word[: -len(suffix)]
             break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] != "s":
         word = word[:-1]
     return word.removesuffix("e") if len(word) > 3 else word
 
