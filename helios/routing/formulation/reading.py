@@ -330,7 +330,10 @@ class _Reader(ConditionReader):
 
     def _is_subject(self, piece: Piece) -> bool:
         """Whether a value or a comparison follows at once, so that the column filters instead of being selected."""
+        stored = self.ahead(Cue.VALUE, skip=(Cue.WORD, Cue.PREPOSITION))
         following = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.NOT, Cue.LIKE)
+        if stored is not None and self.draft.mentions:
+            following = following or (stored if stored.values else None)
         if following is None or not (self.draft.select or self.draft.mentions):
             return False
         if following.cue == Cue.VALUE and following.values:

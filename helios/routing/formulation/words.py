@@ -6,7 +6,7 @@ from functools import lru_cache
 
 TOKEN = re.compile(
     r"[\"“”«»](?P<double>[^\"“”«»]+)[\"“”«»]|(?<!\w)['‘’`](?P<single>[^'‘’`]+(?:['’]\w[^'‘’`]*)?)['‘’`](?!\w)"
-    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d[\d,]*(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s?\b)?|(?P<mark>[,;?.!:()%])"
+    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d[\d,]*(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s\b|(?<=s)['’](?=\s))?|(?P<mark>[,;?.!:()%])"
 )
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-zA-Z])(?=\d)")
 NUMBER_WORDS = {

@@ -19,7 +19,8 @@ def test_lemma(word, expected):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Year_of_Founded", ("year", "of", "founded")), ("CustName", ("customer", "name")), ("StuID", ("student", "id")),
+        ("Year_of_Founded", ("year", "of", "founded")),
+        ("CustName", ("customer", "name")), ("StuID", ("student", "id")),
         ("LName", ("last", "name")), ("ref_colors", ("color",)), ("HTTPStatus", ("http", "status")),
         ("Official_ratings_(millions)", ("official", "rating", "million")), ("apt_feature_1", ("apt", "feature", "1")),
     ],
