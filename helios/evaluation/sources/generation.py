@@ -7,7 +7,7 @@ import gzip
 import json
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -19,6 +19,7 @@ from helios.evaluation.sources.match import is_ordered, rows_match
 from helios.evaluation.sources.plain import PlainSqlite
 from helios.executors.base import Language, NativeQuery
 from helios.routing.formulation.generator import THRESHOLD, SqlGenerator
+from helios.sources.base import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ def main(
     out: Annotated[Path | None, typer.Option("--json", help="Write every outcome here, one JSON line each.")] = None,
 ) -> None:  # fmt: skip
     """Generate SQL for Spider-style questions and compare the rows with the gold query's."""
-    outcomes = measure(read_questions(questions), databases)
+    outcomes = measure(read_questions(questions), lambda name: PlainSqlite(databases / name / f"{name}.sqlite"))
     if out is not None:
         out.write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in outcomes), encoding="utf-8")
     for line in report(outcomes, threshold=threshold):
@@ -55,15 +56,15 @@ def read_questions(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def measure(questions: Iterable[dict[str, Any]], databases: Path) -> list[Outcome]:
+def measure(questions: Iterable[dict[str, Any]], open_source: Callable[[str], Source]) -> list[Outcome]:
     """Generate, execute and compare, one question after the other."""
     generator = SqlGenerator()
-    sources: dict[str, PlainSqlite] = {}
+    sources: dict[str, Source] = {}
     outcomes = []
     for asked in questions:
         name = asked["db_id"]
         if name not in sources:
-            sources[name] = PlainSqlite(databases / name / f"{name}.sqlite")
+            sources[name] = open_source(name)
             generator.formulate("warm", sources[name])
         source, gold = sources[name], asked["query"]
         started = perf_counter()

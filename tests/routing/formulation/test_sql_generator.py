@@ -95,7 +95,10 @@ def test_any_question_gives_only_queries_that_run(sources, generator, question):
 
 @pytest.mark.skipif(not SPIDER.is_dir(), reason="needs ../shared/data/spider")
 def test_spider_dev_stays_where_it_was_measured():
-    outcomes = measure(read_questions(SPIDER / "dev.jsonl.gz"), SPIDER / "database")
+    outcomes = measure(
+        read_questions(SPIDER / "dev.jsonl.gz"),
+        lambda name: PlainSqlite(SPIDER / "database" / name / f"{name}.sqlite"),
+    )
     answered = [outcome for outcome in outcomes if outcome.confidence >= THRESHOLD]
     assert sum(outcome.right for outcome in outcomes) / len(outcomes) > 0.9
     assert sum(outcome.right for outcome in answered) / len(answered) > 0.9
