@@ -17,7 +17,7 @@ from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.linking import distribute, link_schema, link_values
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan
-from helios.routing.formulation.planning import make_plan, unplaced
+from helios.routing.formulation.planning import far_values, make_plan, unplaced
 from helios.routing.formulation.reading import read
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
@@ -49,6 +49,8 @@ class Reading:
     """Values, numbers and columns that the plan leaves out."""
     unread: tuple[str, ...]
     """Content words that name nothing."""
+    far: int = 0
+    """Ordinary words that were taken for values of tables that the question does not name."""
 
 
 class SqlGenerator:
@@ -101,7 +103,9 @@ def read_question(question: str, schema: SchemaView, source: Source) -> list[Rea
     for settled in settle(draft, schema):
         plan = make_plan(draft, settled, schema)
         if plan is not None and str(plan) not in readings:
-            readings[str(plan)] = Reading(plan, settled, tuple(unplaced(draft, settled)), unread)
+            readings[str(plan)] = Reading(
+                plan, settled, tuple(unplaced(draft, settled)), unread, far_values(draft, settled)
+            )  # fmt: skip
     return list(readings.values())
 
 
@@ -112,6 +116,7 @@ def _confidence(reading: Reading, result: ResultSet, rival: float | None) -> flo
     score -= 1.6 * len(reading.loose)
     for word in reading.unread:
         score -= 3.0 if word in BEYOND else 0.3 if word.endswith(("ed", "ing", "en")) else 0.6
+    score -= 1.0 * reading.far
     score -= 2.5 * max(0.0, 0.9 - reading.settled.weakest)
     if rival is not None:
         score -= max(0.0, 0.8 - 4.0 * (reading.settled.score - rival))

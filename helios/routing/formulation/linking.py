@@ -18,6 +18,8 @@ UNITS = (
 INNER = frozenset({"of", "the", "a", "an", "in", "for", "name", "to", "at", "by", "on", "per"})
 """Small words that may stand inside a name."""
 LONGEST = 6
+SAME, ALIKE = 0.99, 0.8
+"""Scores from which a stored value counts: as the words of the question, as what stands in quotation marks."""
 ENOUGH = 0.4
 """The least share of a name that a span must say."""
 
@@ -97,7 +99,7 @@ def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequenc
         if len(hit.place) != 2:
             continue
         for start, end in spans.get(hit.phrase, ()):
-            if hit.score < (0.5 if tokens[start].quoted else 0.99):
+            if hit.score < (ALIKE if tokens[start].quoted else SAME):
                 continue
             column = ColumnRef(*hit.place)
             link = Link(start, end, hit.score, column.table, column, hit.value)

@@ -362,3 +362,16 @@ def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
     numbers = len(draft.having) + (draft.limit is not None and draft.limit > 1)
     counted = [p for p in loose if p.cue == Cue.NUMBER][:numbers]
     return [p for p in loose if p not in counted]
+
+
+def far_values(draft: Draft, settled: Settled) -> int:
+    """How many ordinary words are taken for values of tables that no other mention leads to."""
+    named = {table for piece in draft.mentions for table in piece.tables}
+    named |= {column.table for item in draft.select if (column := settled.of(item)) is not None}
+    count = 0
+    for part in draft.filters:
+        column, piece = settled.of(part), part.value
+        if column is None or piece is None or piece.cue != Cue.VALUE or piece.quoted or part.subject is not None:
+            continue
+        count += piece.text.islower() and column.table not in named
+    return count

@@ -145,13 +145,16 @@ class _Surroundings:
             yield Option(table.keys[0].ref, 0.85 + NEAREST, 0.85)
 
     def _filter_options(self, part: Filter) -> list[Option]:
-        links = part.value.values if part.value is not None else ()
+        equal = part.operator in (Operator.EQ, Operator.NE)
+        links = part.value.values if part.value is not None and (equal or part.subject is None) else ()
+        if part.value is not None and DATE.fullmatch(part.value.text):
+            links = ()
         stored = {link.column for link in links}
         at = part.value or part.subject
         if part.subject is not None and part.subject.columns:
             found = [self._option(link, part.subject, filtering=True) for link in part.subject.columns]
             met = [Option(o.column, o.score + 0.6, o.words) for o in found if o.column in stored]
-            if links and not met and part.operator in (Operator.EQ, Operator.NE):
+            if links and not met and equal:
                 return [self._option(link, at, filtering=True) for link in links if at is not None]
             return met or [o for o in found if self._fits(o.column, part)] or found
         if links and at is not None:
