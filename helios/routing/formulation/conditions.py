@@ -1,0 +1,220 @@
+"""Reading conditions: comparisons, values and numbers, and the columns or tables that they are about."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.draft import Counted, Draft, Filter, Item
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import Aggregate, Operator
+
+NEGATED = {
+    Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
+    Operator.LE: Operator.GT, Operator.CONTAINS: Operator.NOT_CONTAINS, Operator.BETWEEN: Operator.BETWEEN,
+    Operator.STARTS: Operator.STARTS, Operator.ENDS: Operator.ENDS,
+}  # fmt: skip
+QUOTING = ("letter", "word", "phrase", "substring", "string", "prefix", "suffix")
+"""What is named by them is meant literally."""
+
+
+class Mode(StrEnum):
+    """What a mention of a column is for."""
+
+    SELECT = "select"
+    FILTER = "filter"
+    ORDER = "order"
+
+
+class ConditionReader:
+    """The state of a reader that goes over pieces from left to right, and what it does about conditions."""
+
+    def _compared_number(self, piece: Piece) -> None:
+        counted = self.ahead(Cue.TABLE, Cue.TIMES, skip=())
+        if counted is None and self.counting:
+            counted = piece
+        if counted is not None and (self.subject is None or self.counting or self.compare is not None):
+            self._counted(piece, counted)
+        else:
+            self._add(Filter(self.subject, self.compare or Operator.EQ, piece, grade=self.grade))
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces = pieces
+        self.draft = Draft(pieces)
+        first = next((p for p in pieces if p.cue not in (Cue.WORD, Cue.COMMA)), None)
+        opens = first is not None and first.cue in (Cue.PREPOSITION, Cue.RELATIVE, Cue.EACH, Cue.NOT)
+        self.mode = Mode.FILTER if opens else Mode.SELECT
+        self.i = 0
+        self.aggregates: list[Aggregate] = []
+        self.counting = False
+        self.distinct = False
+        self.negated = False
+        self.compare: Operator | None = None
+        self.grade: Grade | None = None
+        self.like: Operator | None = None
+        self.subject: Piece | None = None
+        self.last_filter: Filter | None = None
+        self.connective = Cue.AND
+        self.each = False
+        self.common: bool | None = None
+        self.superlative: Grade | None = None
+        self.last_column: Piece | None = None
+        self.after_of = False
+        self.extreme: Item | None = None
+        self.beside = False
+        self.trailing: list[Piece] = []
+        self.amount: int | None = None
+        self.who = False
+        self.compared: Item | None = None
+
+    def ahead(self, *cues: Cue, skip: Sequence[Cue] = (Cue.WORD,)) -> Piece | None:
+        """The next piece if it is one of these kinds, past those to skip."""
+        j = self.i
+        while j < len(self.pieces) and self.pieces[j].cue in skip:
+            j += 1
+        return self.pieces[j] if j < len(self.pieces) and self.pieces[j].cue in cues else None
+
+    def behind(self, *cues: Cue) -> bool:
+        """Whether the piece before this one, past words, is one of these kinds."""
+        j = self.i - 2
+        while j >= 0 and self.pieces[j].cue == Cue.WORD:
+            j -= 1
+        return j >= 0 and self.pieces[j].cue in cues
+
+    def consume(self, piece: Piece) -> None:
+        """Go on after a piece that was looked at ahead."""
+        self.i = self.pieces.index(piece) + 1
+        if piece.cue == Cue.TABLE:
+            self.draft.mentions.append(piece)
+
+    def _compare(self, piece: Piece) -> None:
+        payload = piece.payload
+        operator, grade = payload if isinstance(payload, tuple) else (payload, None)
+        if len(piece.text.split()) == 1 and isinstance(payload, tuple):
+            rest = self.pieces[self.i : self.i + 4]
+            if not any(p.cue == Cue.WORD and p.text == "than" for p in rest):
+                return
+        if piece.text.startswith("or "):
+            if self.draft.having and self.last_filter is None:
+                self.draft.having[-1].operator = operator
+            elif self.last_filter is not None:
+                self.last_filter.operator = operator
+            return
+        if self.negated and operator in NEGATED and operator != Operator.EQ:
+            operator, self.negated = NEGATED[operator], False
+        self.compare, self.grade = operator, grade
+        self.mode = Mode.FILTER if self.mode == Mode.SELECT else self.mode
+
+    def _not(self, piece: Piece) -> None:
+        self.negated = True
+        self.mode = Mode.FILTER
+
+    def _like(self, piece: Piece) -> None:
+        self.like = piece.payload if isinstance(piece.payload, Operator) else None
+        self.mode = Mode.FILTER
+        following = self.pieces[self.i] if self.i < len(self.pieces) else None
+        if following is not None and piece.text.split()[-1] in QUOTING and following.cue not in (Cue.VALUE, Cue.END):
+            self.i += 1
+            self._value(Piece(Cue.VALUE, following.start, following.end, following.text, quoted=True))
+
+    def _value(self, piece: Piece) -> None:
+        operator = self.like or self.compare or Operator.EQ
+        stored = {link.column for link in piece.values}
+        if self.subject is None or (stored and not stored & {link.column for link in self.subject.columns}):
+            self.subject = self._subject_after(piece) or self.subject
+        if self.subject is None and self.like is not None and self.draft.select:
+            self.subject = self.last_column
+        if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
+            return
+        self._add(Filter(self.subject, operator, piece))
+
+    def _subject_after(self, piece: Piece) -> Piece | None:
+        """The column that is named after its value: "CD or DVD as their format", "the letter w in their name"."""
+        column = self.pieces[self.i] if self.i < len(self.pieces) else None
+        stored = {link.column for link in piece.values}
+        if column is not None and column.cue == Cue.COLUMN and stored & {link.column for link in column.columns}:
+            self.i += 1
+            return column
+        skip = (Cue.WORD, Cue.AND, Cue.OR, Cue.VALUE)
+        between = self.ahead(Cue.PREPOSITION, skip=skip)
+        if between is None or between.text not in ("as", "in", "for"):
+            return None
+        j = self.pieces.index(between) + 1
+        while j < len(self.pieces) and self.pieces[j].cue == Cue.WORD:
+            j += 1
+        column = self.pieces[j] if j < len(self.pieces) else None
+        if column is None or column.cue != Cue.COLUMN:
+            return None
+        fits = self.like is not None or not stored or bool(stored & {link.column for link in column.columns})
+        return column if fits else None
+
+    def _number(self, piece: Piece) -> None:
+        if self.compared is not None:
+            operator = self.compare or Operator.EQ
+            self.draft.having.append(Counted(operator, piece.number or 0.0, None, self.compared))
+            self.compared = self.compare = self.subject = None
+            return
+        self._or_more()
+        if not self._range(piece):
+            self._subject_follows()
+            self._compared_number(piece)
+
+    def _range(self, piece: Piece) -> bool:
+        """ "1 to 2", "between 1 and 2"."""
+        second = self.ahead(Cue.NUMBER, skip=(Cue.AND, Cue.WORD, Cue.PREPOSITION))
+        if second is not None and self.ahead(Cue.AND, Cue.PREPOSITION) is not None:
+            link = self.pieces[self.pieces.index(second) - 1]
+            if link.text == "to" or (self.compare == Operator.BETWEEN and link.cue == Cue.AND):
+                self.compare = Operator.BETWEEN
+                self.consume(second)
+                table = self.ahead(Cue.TABLE, skip=())
+                if table is not None and self.subject is None:
+                    self.draft.having.append(Counted(Operator.GE, piece.number or 0.0, table))
+                    self._counted(second, table, Operator.LE)
+                else:
+                    self._add(Filter(self.subject, Operator.BETWEEN, piece, second, grade=self.grade))
+                return True
+        return False
+
+    def _or_more(self) -> None:
+        """ "2 or more": the comparison stands after its number."""
+        after = self.ahead(Cue.COMPARE, skip=())
+        if self.compare is None and after is not None and after.text.startswith("or "):
+            self.consume(after)
+            payload = after.payload[0] if isinstance(after.payload, tuple) else after.payload
+            self.compare = payload if isinstance(payload, Operator) else None
+
+    def _subject_follows(self) -> None:
+        """ "More than 1000 feet of elevation": the column stands after its number."""
+        after = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION))
+        graded = self.grade is not None and self.grade.attributes
+        if self.subject is None and after is not None and self.compare is not None and not graded:
+            self.subject = after
+            self.consume(after)
+
+    def _counted(self, piece: Piece, counted: Piece, operator: Operator | None = None) -> None:
+        if self.mode == Mode.SELECT:
+            self.amount = int(piece.number or 0) or None
+            return
+        if counted.cue == Cue.TABLE:
+            self.consume(counted)
+        table = counted if counted.cue == Cue.TABLE else None
+        self.draft.having.append(Counted(operator or self.compare or Operator.EQ, piece.number or 0.0, table))
+        self.compare, self.counting, self.negated = None, False, False
+
+    def _add(self, condition: Filter) -> None:
+        condition.negated = self.negated
+        condition.at = self.i - 1
+        last = self.last_filter
+        if last is not None and self.connective == Cue.OR:
+            condition.alternative = True
+        if last is not None and condition.subject is None and condition.value is not None and self.compare is None:
+            between = self.pieces[last.at + 1 : self.i - 1]
+            if all(p.cue in (Cue.AND, Cue.OR, Cue.COMMA, Cue.WORD, Cue.BOTH) for p in between):
+                condition.subject, condition.operator = last.subject, last.operator
+        self.draft.filters.append(condition)
+        self.last_filter = condition
+        if condition.value is None or self.ahead(Cue.AND, Cue.OR, Cue.COMMA) is None:
+            self.subject = None
+        self.negated = self.negated and self.ahead(Cue.AND, Cue.OR, Cue.COMMA) is not None
+        self.compare = self.grade = self.like = None
+        self.connective = Cue.AND

@@ -1,0 +1,168 @@
+"""Spans of a question that name a table, a column or a stored value, with how surely they do."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from helios.executors.values import Value
+from helios.routing.formulation.plan import ColumnRef
+from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
+from helios.routing.formulation.words import FUNCTION_WORDS, Token, similarity
+from helios.sources.base import ValueHit
+
+LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if"})
+"""Words of names that need not be said: Num_of_Staff is "staff"."""
+UNITS = (
+    "unit", "million", "billion", "thousand", "km", "mile", "meter", "metre", "kg", "g", "lb", "usd", "eur", "dollar",
+    "euro", "sq", "percent", "m", "cm", "hour", "ft",
+)  # fmt: skip
+INNER = frozenset({"of", "the", "a", "an", "in", "for", "name", "to", "at", "by", "on", "per"})
+"""Small words that may stand inside a name."""
+LONGEST = 6
+SAME, ALIKE = 0.99, 0.8
+"""Scores from which a stored value counts: as the words of the question, as what stands in quotation marks."""
+ENOUGH = 0.4
+"""The least share of a name that a span must say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Tokens [start, end) read as a table (`column` None), a column, or a value of a column."""
+
+    start: int
+    end: int
+    score: float
+    table: str
+    column: ColumnRef | None = None
+    value: Value = None
+    whole: bool = True
+    """The name is said in full."""
+
+    @property
+    def is_value(self) -> bool:
+        return self.value is not None
+
+
+def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
+    """Spans that name tables and columns by their words."""
+    links = []
+    for start in range(len(tokens)):
+        if tokens[start].quoted or not tokens[start].lemma[0].isalnum():
+            continue
+        for end in range(start + 1, min(len(tokens), start + LONGEST) + 1):
+            span = tokens[start:end]
+            if span[-1].quoted or not span[-1].lemma[0].isalnum():
+                break
+            if span[0].lemma in FUNCTION_WORDS - {"name", "number"} or span[-1].lemma in FUNCTION_WORDS - {"name"}:
+                continue
+            if any(t.lemma in FUNCTION_WORDS - INNER for t in span[1:-1]):
+                continue
+            plural = {t.lemma for t in span[:-1] if t.lemma != t.text.lower() and not t.possessive}
+            words = [t.lemma for t in span if t.lemma not in FUNCTION_WORDS or t.lemma == "name"]
+            joint = next((end - i for i in range(end - 1, start, -1) if tokens[i].lemma in INNER - {"name"}), 0)
+            tail = [t.lemma for t in span[len(span) - joint + 1 :]] if joint else []
+            if tail and any(_name_score(tail, t.words, ()) > 0.9 for t in schema.tables.values()):
+                continue
+            participle = len(words) > 1 and any(t.text.lower().endswith("ed") for t in span[1:])
+            links += _links_of(words, start, end, schema, plural if not participle else set(words[:-1]), joint)
+    return links
+
+
+def distribute(tokens: Sequence[Token], schema: SchemaView) -> list[Token]:
+    """ "First and last names" with the noun said twice, where both are columns."""
+    found = list(tokens)
+    for i in range(len(tokens) - 4, -1, -1):
+        first, joint, second, noun = tokens[i : i + 4]
+        if joint.lemma in ("and", "or") and not any(t.quoted for t in (first, second, noun)):
+            names = [(first.lemma, noun.lemma), (second.lemma, noun.lemma)]
+            if all(any(column.words[-2:] == name for column in schema.columns()) for name in names):
+                found.insert(i + 1, noun)
+    return found
+
+
+def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequence[ValueHit]]) -> list[Link]:
+    """Spans that stand in the data: quotations, and runs of words found exactly."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for start, token in enumerate(tokens):
+        for end in range(start + 1, min(len(tokens), start + LONGEST) + 1):
+            span = tokens[start:end]
+            if any(t.quoted for t in span) and len(span) > 1:
+                break
+            if span[-1].text in "?;!":
+                break
+            if not token.quoted and not _sayable(span):
+                continue
+            phrase = " ".join(t.text for t in span).replace(" ,", ",")
+            for wording in {phrase, " ".join([*(t.text for t in span[:-1]), span[-1].lemma])}:
+                spans.setdefault(wording, []).append((start, end))
+    links = {}
+    for hit in find(list(spans)):
+        if len(hit.place) != 2:
+            continue
+        for start, end in spans.get(hit.phrase, ()):
+            if hit.score < (ALIKE if tokens[start].quoted else SAME):
+                continue
+            column = ColumnRef(*hit.place)
+            link = Link(start, end, hit.score, column.table, column, hit.value)
+            links[start, end, column, hit.value] = link
+    return list(links.values())
+
+
+def _sayable(span: Sequence[Token]) -> bool:
+    """Whether an unquoted span may be a value: it starts and ends with a word that says something."""
+    first, last = span[0], span[-1]
+    if first.number is not None and len(span) == 1:
+        return False
+    ends = (first.lemma not in FUNCTION_WORDS or first.capital) and (last.lemma not in FUNCTION_WORDS or last.capital)
+    return ends and first.text[0].isalnum() and last.text[-1].isalnum() and (len(first.text) > 1 or first.capital)
+
+
+def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural: set[str], joint: int) -> list[Link]:
+    """Names that words say; a table's word before a column's is singular in English ("singer names")."""
+    if not words:
+        return []
+    links = []
+    for table in schema.tables.values():
+        score = _name_score(words, table.words, ()) if joint == 0 else 0.0
+        if score >= ENOUGH and (len(table.words) < 3 or score > 0.6):
+            links.append(Link(start, end, score, table.name, whole=score > 0.9))
+        for column in table.columns:
+            score = _column_score(words, column, table)
+            if plural & set(table.words) - set(column.words) or not any(similarity(words[-1], w) for w in column.words):
+                continue
+            if score >= ENOUGH:
+                links.append(Link(start, end, score, table.name, column.ref, whole=score > 0.9))
+    return links
+
+
+def _column_score(words: list[str], column: ColumnView, table: TableView) -> float:
+    return _name_score(words, column.words, table.words)
+
+
+def _name_score(words: list[str], name: tuple[str, ...], context: tuple[str, ...]) -> float:
+    """How much of a name the words say; 0 where they say anything else than it and its table's name."""
+    weights = [_weight(word, context, alone=len(name) == 1) for word in name]
+    total = sum(weight for word, weight in zip(name, weights, strict=True) if word not in context or len(name) == 1)
+    left = list(range(len(name)))
+    gained, own = 0.0, False
+    for word in words:
+        best = max(left, key=lambda i: (similarity(word, name[i]), weights[i]), default=None)
+        if best is not None and (alike := similarity(word, name[best])) > 0:
+            left.remove(best)
+            gained += alike * weights[best]
+            total += weights[best] if name[best] in context and len(name) > 1 else 0.0
+            own = own or weights[best] >= 0.5 or word == name[best]
+        elif not any(similarity(word, other) > 0.8 for other in context):
+            return 0.0
+    if not own or total == 0:
+        return 0.0
+    return min(gained / total, 1.0)
+
+
+def _weight(word: str, context: tuple[str, ...], *, alone: bool) -> float:
+    if alone:
+        return 1.0
+    if word in UNITS or word.isdigit():
+        return 0.2
+    if word in LIGHT:
+        return 0.05
+    return 0.1 if word in context else 1.0

@@ -1,0 +1,118 @@
+"""A question cut into pieces: cues of English, links to the schema and the data, numbers, and words left over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helios.routing.formulation.cues import Cue, Pattern, cue_at
+from helios.routing.formulation.linking import Link
+from helios.routing.formulation.words import FUNCTION_WORDS, Token
+
+SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
+NEAR = 0.55
+"""Links of one span whose scores are this close are all kept."""
+TOGETHER = 0.2
+"""What words gain by being one name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Tokens [start, end) read as one thing."""
+
+    cue: Cue
+    start: int
+    end: int
+    text: str
+    payload: object = None
+    links: tuple[Link, ...] = ()
+    number: float | None = None
+    possessive: bool = False
+    quoted: bool = False
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Tables that the piece may name, best first."""
+        named = [link for link in self.links if link.column is None]
+        top = max((link.score for link in named), default=0.0)
+        return tuple(link.table for link in named if link.score > top - 0.1)
+
+    @property
+    def columns(self) -> tuple[Link, ...]:
+        return tuple(link for link in self.links if link.column is not None and not link.is_value)
+
+    @property
+    def values(self) -> tuple[Link, ...]:
+        return tuple(link for link in self.links if link.is_value)
+
+
+def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
+    """The segmentation that explains most of the question."""
+    spans: dict[tuple[int, int], list[Link]] = {}
+    asks = cue_at(list(tokens), 0) if tokens else None
+    for link in links:
+        if not (asks is not None and asks.cue in (Cue.ASK, Cue.COUNT, Cue.AGGREGATE) and link.start < len(asks.words)):
+            spans.setdefault((link.start, link.end), []).append(link)
+    by_start: dict[int, list[tuple[int, float, Piece]]] = {}
+    for (start, end), group in spans.items():
+        for worth, piece in _linked(tokens, start, end, group):
+            by_start.setdefault(start, []).append((end, worth, piece))
+    best: list[tuple[float, list[Piece]]] = [(0.0, [])] * (len(tokens) + 1)
+    for start in range(len(tokens) - 1, -1, -1):
+        rest = best[start + 1]
+        options = [(rest[0], [_word(tokens, start), *rest[1]])]
+        pattern = cue_at(list(tokens), start)
+        if pattern is not None:
+            after = best[start + len(pattern.words)]
+            worth = (0.17 if pattern.cue in SMALL else 0.55) * len(pattern.words) - 0.05
+            options.append((worth + after[0], [_cue(tokens, start, pattern), *after[1]]))
+        for end, worth, piece in by_start.get(start, ()):
+            options.append((worth + best[end][0], [piece, *best[end][1]]))
+        best[start] = max(options, key=lambda option: option[0])
+    return best[0][1]
+
+
+def _linked(tokens: Sequence[Token], start: int, end: int, group: list[Link]) -> list[tuple[float, Piece]]:
+    span = tokens[start:end]
+    text = " ".join(t.text for t in span)
+    said = sum(t.lemma not in FUNCTION_WORDS or t.lemma in ("name", "number") for t in span)
+    pieces = []
+    for cue, members in (
+        (Cue.TABLE, [k for k in group if k.column is None]),
+        (Cue.COLUMN, [k for k in group if k.column is not None and not k.is_value]),
+        (Cue.VALUE, [k for k in group if k.is_value]),
+    ):
+        if not members:
+            continue
+        top = max(k.score for k in members)
+        worth = said * top + TOGETHER * (said - 1) + (0.02 if cue == Cue.TABLE else 0.0)
+        if span[0].lemma == "number" and len(span) == 1:
+            worth = 0.5
+        if cue == Cue.VALUE:
+            worth = _value_worth(span, said)
+        else:
+            members = [k for k in group if not k.is_value]
+        kept = tuple(sorted((k for k in members if k.score >= top - NEAR), key=lambda k: -k.score))
+        piece = Piece(cue, start, end, text, links=kept, possessive=span[-1].possessive, quoted=span[0].quoted)
+        pieces.append((worth, piece))
+    return pieces
+
+
+def _value_worth(span: Sequence[Token], said: int) -> float:
+    if span[0].quoted:
+        return 4.0
+    capitals = sum(t.capital or t.number is not None for t in span)
+    start = span[0].start == 0
+    return 1.06 * len(span) if capitals >= (len(span) + 1) // 2 and not start else 0.85 * max(said, 1)
+
+
+def _cue(tokens: Sequence[Token], start: int, pattern: Pattern) -> Piece:
+    end = start + len(pattern.words)
+    return Piece(pattern.cue, start, end, " ".join(t.text.lower() for t in tokens[start:end]), pattern.payload)
+
+
+def _word(tokens: Sequence[Token], start: int) -> Piece:
+    token = tokens[start]
+    if token.quoted:
+        return Piece(Cue.VALUE, start, start + 1, token.text, quoted=True)
+    if token.number is not None:
+        return Piece(Cue.NUMBER, start, start + 1, token.text, number=token.number)
+    return Piece(Cue.WORD, start, start + 1, token.lemma)

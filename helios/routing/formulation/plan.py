@@ -1,0 +1,162 @@
+"""What a question asks of tables or of a property graph, before it is written in SQL or Cypher.
+
+A plan names a root table (or node label), the tables joined to it, and what is done with the joined rows:
+
+    where → group → having → select (distinct) → order → limit,   then perhaps a set operation with another plan
+
+Every table occurs once: a `ColumnRef` names it by its table. Conditions are a conjunction of alternatives.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Union
+
+from helios.executors.values import Value
+
+
+class Aggregate(StrEnum):
+    """What is computed over a group, or over all rows."""
+
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
+    MIN = "min"
+    MAX = "max"
+
+
+class Operator(StrEnum):
+    """How a value compares; `query` conditions use IN, NOT_IN or a comparison with the query's only value."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    BETWEEN = "between"
+    CONTAINS = "contains"
+    STARTS = "starts"
+    ENDS = "ends"
+    NOT_CONTAINS = "not contains"
+    IS_NULL = "is null"
+    NOT_NULL = "is not null"
+    IN = "in"
+    NOT_IN = "not in"
+
+
+class SetOperation(StrEnum):
+    """How the rows of two plans combine."""
+
+    UNION = "union"
+    INTERSECT = "intersect"
+    EXCEPT = "except"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ColumnRef:
+    """A column of a table, or a property of a node label or of a relationship type."""
+
+    table: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A column, an aggregate over one, or a count of rows (`column` None)."""
+
+    column: ColumnRef | None
+    aggregate: Aggregate | None = None
+    distinct: bool = False
+
+    def __str__(self) -> str:
+        inner = "*" if self.column is None else str(self.column)
+        if self.aggregate is None:
+            return inner
+        return f"{self.aggregate}({'distinct ' if self.distinct else ''}{inner})"
+
+
+ROWS = Term(None, Aggregate.COUNT)
+"""The number of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison of a term with values (two for BETWEEN, none for the null tests) or with another plan's rows."""
+
+    term: Term
+    operator: Operator
+    values: tuple[Value, ...] = ()
+    query: Union["Plan", None] = None
+
+    def __str__(self) -> str:
+        right = f"({self.query})" if self.query is not None else " and ".join(map(repr, self.values))
+        return f"{self.term} {self.operator} {right}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`left` = `right`: `left` stands in a table that is already joined, `right` in the table that comes in.
+
+    In a property graph the key columns are empty strings and `relationship` is the type that connects the labels,
+    drawn from left to right where `forward`.
+    """
+
+    left: ColumnRef
+    right: ColumnRef
+    relationship: str = ""
+    forward: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the rows are sorted by."""
+
+    term: Term
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question's logical form; see the module."""
+
+    table: str
+    select: tuple[Term, ...]
+    joins: tuple[Join, ...] = ()
+    where: tuple[tuple[Condition, ...], ...] = ()
+    """All of these hold; of each, one of the alternatives."""
+    group: tuple[ColumnRef, ...] = ()
+    having: tuple[Condition, ...] = ()
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    distinct: bool = False
+    combined: tuple[SetOperation, "Plan"] | None = None
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The root and the joined tables, in order."""
+        return (self.table, *(join.right.table for join in self.joins))
+
+    def with_(self, **changes: object) -> "Plan":
+        """A plan with other parts."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        parts = [f"{', '.join(map(str, self.select))} from {' ⋈ '.join(self.tables)}"]
+        if self.distinct:
+            parts[0] = "distinct " + parts[0]
+        if self.where:
+            parts.append("where " + " and ".join(" or ".join(map(str, any_of)) for any_of in self.where))
+        if self.group:
+            parts.append("by " + ", ".join(map(str, self.group)))
+        if self.having:
+            parts.append("having " + " and ".join(map(str, self.having)))
+        if self.order:
+            parts.append("order " + ", ".join(f"{o.term}{' desc' if o.descending else ''}" for o in self.order))
+        if self.limit is not None:
+            parts.append(f"limit {self.limit}")
+        if self.combined is not None:
+            parts.append(f"{self.combined[0]} ({self.combined[1]})")
+        return " ".join(parts)

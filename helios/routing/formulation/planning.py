@@ -1,0 +1,377 @@
+"""From a draft whose columns are settled to a plan: joins, groups, exclusions and set operations."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from helios.executors.values import Value
+from helios.routing.formulation.conditions import NEGATED
+from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.draft import Draft, Filter, Item
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import (
+    ROWS,
+    Aggregate,
+    ColumnRef,
+    Condition,
+    Operator,
+    Order,
+    Plan,
+    SetOperation,
+    Term,
+)
+from helios.routing.formulation.pruning import pruned, tables_read
+from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.settling import Settled
+
+
+def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None:
+    """The plan of a draft, or None where its tables do not connect or nothing is selected."""
+    return _Planner(draft, settled, schema).plan()
+
+
+class _Planner:
+    def __init__(self, draft: Draft, settled: Settled, schema: SchemaView) -> None:
+        self.draft, self.settled, self.schema = draft, settled, schema
+        self.needed: list[str] = []
+
+    def plan(self) -> Plan | None:
+        select, plain = self._select()
+        group = self._group(select, plain)
+        orders = self._orders(select)
+        having = self._having()
+        counted = bool(having) or any(order.term.aggregate is not None for order in orders)
+        if counted and not group:
+            group = self._entity(select)
+        if not select:
+            return None
+        entity = select[0].column.table if select[0].column is not None else self._main()
+        if entity is None:
+            return None
+        where, absent = self._where(entity)
+        self._need(term.column.table for term in select if term.column is not None)
+        self._need(order.term.column.table for order in orders if order.term.column is not None)
+        self._need(column.table for column in group)
+        self._need([entity])
+        self._mentioned(absent)
+        joined = self.schema.connect(dict.fromkeys([entity, *self.needed]))
+        if joined is None:
+            return None
+        conditions, contrary = _contrary(where)
+        exclusions = [self._exclusion(entity, table, filters) for table, filters in absent.items()]
+        if any(exclusion is None for exclusion in exclusions):
+            return None
+        plan = Plan(
+            joined[0], tuple(select), joined[1], (*conditions, *((e,) for e in exclusions if e is not None)),
+            tuple(dict.fromkeys(group)), tuple(having), tuple(orders), self.draft.limit if orders else None,
+            self.draft.distinct and not any(term.aggregate for term in select),
+        )  # fmt: skip
+        if self._exists(plan) or any(e is not None and e.term in select for e in exclusions):
+            plan = plan.with_(distinct=True)
+        if contrary is not None:
+            other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
+            plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
+        return pruned(plan, self.schema)
+
+    def _exists(self, plan: Plan) -> bool:
+        """Whether a table with several rows an entity is joined only because some of them exist."""
+        if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
+            return False
+        read = tables_read(plan.with_(where=tuple(some for some in plan.where if len(some) == 1)))
+        many = {t for t in plan.tables if self._many(plan.table, t)}
+        return bool(many) and not many & read
+
+    def _main(self) -> str | None:
+        """The table that a question is about, where no column says it."""
+        for item in self.draft.select:
+            if item.piece is not None and item.piece.tables:
+                return item.piece.tables[0]
+        for piece in self.draft.mentions:
+            return piece.tables[0]
+        return next((column.table for column in self.settled.columns.values()), None)
+
+    def _need(self, tables: Iterable[str]) -> None:
+        self.needed += [table for table in tables if table not in self.needed]
+
+    def _select(self) -> tuple[list[Term], list[ColumnRef]]:
+        terms = [term for item in self.draft.select if (term := self._term(item)) is not None]
+        terms = list(dict.fromkeys(terms))
+        return terms, [term.column for term in terms if term.aggregate is None and term.column is not None]
+
+    def _term(self, item: Item) -> Term | None:
+        column = self.settled.of(item)
+        table = item.piece.tables[0] if item.piece is not None and item.piece.tables else None
+        if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
+            if item.distinct and column is None and table is not None:
+                column = self._key(table)
+            return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
+        if column is None and table is not None:
+            column = self._naming(table)
+        counted = Aggregate.SUM if item.total or len(self.draft.select) == 1 else None
+        aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
+        return Term(column, aggregate) if column is not None else None
+
+    def _amount(self, item: Item, column: ColumnRef | None) -> bool:
+        """Whether a "number of" is stored in a column instead of being counted."""
+        if column is None or item.distinct or item.piece is None or item.piece.cue != Cue.COLUMN:
+            return False
+        view = self.schema.column(column)
+        return view.numeric and not view.key
+
+    def _key(self, table: str) -> ColumnRef | None:
+        view = self.schema.tables[table]
+        return view.keys[0].ref if view.keys else view.columns[0].ref if view.columns else None
+
+    def _naming(self, table: str) -> ColumnRef | None:
+        naming = self.schema.tables[table].naming
+        return naming.ref if naming is not None else self._key(table)
+
+    def _group(self, select: list[Term], plain: list[ColumnRef]) -> list[ColumnRef]:
+        group: list[ColumnRef] = []
+        aggregated = any(term.aggregate is not None for term in select)
+        for item in self.draft.groups:
+            column = self.settled.of(item)
+            if column is None and item.piece is not None and item.piece.tables:
+                group += self._group_by_table(item.piece.tables[0], select, plain, aggregated=aggregated)
+            elif column is not None:
+                if aggregated or self.draft.having or any(o.aggregate for o in self.draft.orders):
+                    group.append(column)
+                if aggregated and column not in plain:
+                    select.append(Term(column))
+        if aggregated and plain and not group:
+            group = self._entity(select)
+        return group
+
+    def _group_by_table(
+        self, table: str, select: list[Term], plain: list[ColumnRef], *, aggregated: bool
+    ) -> list[ColumnRef]:
+        key = self._key(table)
+        if not aggregated or key is None:
+            return []
+        if not plain:
+            naming = self._naming(table)
+            select.append(Term(naming))
+        return [key]
+
+    def _entity(self, select: Sequence[Term]) -> list[ColumnRef]:
+        """What counts are made per: the selected columns, or the key of the table whose rows they describe."""
+        plain = [term.column for term in select if term.aggregate is None and term.column is not None]
+        counted = {t for item in (*self.draft.orders, *self.draft.select) if item.aggregate == Aggregate.COUNT
+                   and item.piece is not None for t in item.piece.tables[:1]}  # fmt: skip
+        counted |= {t for part in self.draft.having if part.piece is not None for t in part.piece.tables[:1]}
+        items = [*self.draft.orders, *(p.item for p in self.draft.having if p.item is not None)]
+        summed = [self.settled.of(item) for item in items if item.aggregate not in (None, Aggregate.COUNT)]
+        counted |= {column.table for column in summed if column is not None}
+        if not plain:
+            return []
+        table = plain[0].table
+        key = self._key(table)
+        said = any(table in piece.tables for piece in self.draft.mentions)
+        if key is None or table in counted or not counted - {table} or not said:
+            return plain
+        return [key]
+
+    def _orders(self, select: Sequence[Term]) -> list[Order]:
+        orders = []
+        descending = bool(self.draft.descending)
+        for item in self.draft.orders:
+            column = self.settled.of(item)
+            if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
+                orders.append(Order(ROWS, descending))
+                if item.piece is not None:
+                    self._need(item.piece.tables[:1])
+                continue
+            if column is None and item.piece is not None and item.piece.tables:
+                column = self._naming(item.piece.tables[0])
+            if column is not None:
+                flipped = id(item) in self.settled.flipped
+                aggregates = [t.aggregate for t in select if t.column == column and t.aggregate is not None]
+                self._need([column.table])
+                own = None if item.aggregate == Aggregate.COUNT else item.aggregate
+                aggregate = own or (aggregates[0] if aggregates else None)
+                orders.append(Order(Term(column, aggregate), descending != flipped))
+        if not orders and self.draft.directed and select:
+            orders = [Order(select[0], descending)]
+        return list(dict.fromkeys(orders))
+
+    def _having(self) -> list[Condition]:
+        found = []
+        for part in self.draft.having:
+            if part.piece is not None:
+                self._need(part.piece.tables[:1])
+            if part.item is not None and (column := self.settled.of(part.item)) is not None:
+                self._need([column.table])
+                found.append(Condition(Term(column, part.item.aggregate), part.operator, (_number(part.number),)))
+            elif not (part.operator == Operator.GE and part.number == 1):
+                found.append(Condition(ROWS, part.operator, (_number(part.number),)))
+        return found
+
+    def _mentioned(self, absent: dict[str, list[Condition]]) -> None:
+        gone = {piece.start for piece, _ in self.draft.absent}
+        for piece in self.draft.mentions:
+            options = [t for t in piece.tables if t in self.needed] or piece.tables[:1]
+            if piece.start in gone or options[0] in absent or self._beyond(options[0], absent):
+                continue
+            sure = max(link.score for link in piece.links) > 0.9
+            if sure or any(j.right.table in self.needed for j in self.schema.joins.get(options[0], ())):
+                self._need(options[:1])
+
+    def _beyond(self, table: str, absent: dict[str, list[Condition]]) -> bool:
+        """Whether a table is reached only through one whose rows must not exist."""
+        path = self.schema.path(self.needed[:1], table) if self.needed else None
+        return any(join.right.table in absent for join in path or ())
+
+    def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
+        """Conditions on the joined rows, and on rows of other tables that must not exist."""
+        where: list[tuple[Condition, ...]] = []
+        absent: dict[str, list[Condition]] = {piece.tables[0]: [] for piece, _ in self.draft.absent[:1]}
+        for part in self.draft.filters:
+            condition = self._condition(part)
+            if condition is None or condition.term.column is None:
+                continue
+            table = condition.term.column.table
+            elsewhere = part.negated and table != entity and self._many(entity, table)
+            within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
+            if elsewhere or (absent and (table in absent or (within and table != entity))):
+                home = next(iter(absent), table) if within else table
+                absent.setdefault(home, []).append(condition)
+                continue
+            if part.negated:
+                condition = replace(condition, operator=NEGATED.get(condition.operator, condition.operator))
+            self._need([table])
+            same = where and where[-1][0].term == condition.term and condition.operator == Operator.EQ
+            listed = same and where[-1][0].operator == Operator.EQ and not self._together(condition)
+            if where and (part.alternative or listed):
+                where[-1] = (*where[-1], condition)
+            else:
+                where.append((condition,))
+        return where, absent
+
+    def _start(self, part: Filter) -> int:
+        return max((p.start for p in (part.subject, part.value) if p is not None), default=0)
+
+    def _together(self, condition: Condition) -> bool:
+        """Whether two values joined by "and" must both be met by what is selected, each by a row of its own."""
+        counted = any(item.aggregate is not None for item in self.draft.select)
+        selected = {self.settled.of(item) for item in self.draft.select}
+        return self.draft.both or not (counted or condition.term.column in selected)
+
+    def _many(self, entity: str, table: str) -> bool:
+        """Whether an entity may have several rows of a table."""
+        path = self.schema.path([entity], table) or ()
+        return any(not self.schema.column(join.right).primary or len(self.schema.tables[join.right.table].keys) > 1
+                   for join in path)  # fmt: skip
+
+    def _condition(self, part: Filter) -> Condition | None:
+        column = self.settled.of(part)
+        if column is None:
+            return None
+        operator = part.operator
+        if id(part) in self.settled.flipped:
+            mirrored = {Operator.GT: Operator.LT, Operator.LT: Operator.GT, Operator.GE: Operator.LE}
+            operator = mirrored.get(operator, operator)
+        if part.average is not None:
+            query = Plan(column.table, (Term(column, part.average),))
+            return Condition(Term(column), operator, query=query)
+        other = self._compared_row(part, column)
+        if other is not None:
+            return Condition(Term(column), operator, query=other)
+        values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
+        if operator == Operator.BETWEEN and len(values) != 2:
+            return None
+        return Condition(Term(column), operator, values)
+
+    def _compared_row(self, part: Filter, column: ColumnRef) -> Plan | None:
+        """What a row that is named has in a column: "more than Jed" has."""
+        links = [link for link in (part.value.values if part.value is not None else ()) if link.table == column.table]
+        if part.operator in (Operator.EQ, Operator.NE) or not links or not self.schema.column(column).numeric:
+            return None
+        named = Condition(Term(links[0].column), Operator.EQ, (links[0].value,))
+        return Plan(column.table, (Term(column),), where=((named,),))
+
+    def _value(self, piece: Piece, column: ColumnRef, operator: Operator) -> Value:
+        if operator in (Operator.EQ, Operator.NE):
+            stored = [link for link in piece.values if link.column == column]
+            if stored:
+                return max(stored, key=lambda link: link.score).value
+        if piece.number is not None:
+            return _number(piece.number) if self.schema.column(column).numeric else piece.text.replace(",", "")
+        return piece.text
+
+    def _exclusion(self, entity: str, table: str, filters: list[Condition]) -> Condition | None:
+        """The entity's key is not among those that the other table's rows lead to."""
+        path = self.schema.path([entity], table)
+        if not path:
+            return None
+        selected = [self.settled.of(item) for item in self.draft.select if item.aggregate is None]
+        if not any(entity in piece.tables for piece in self.draft.mentions) and len(selected) == 1 and selected[0]:
+            column = selected[0]
+            having = tuple((condition,) for condition in filters)
+            return Condition(Term(column), Operator.NOT_IN, query=Plan(entity, (Term(column),), path, having))
+        first = path[0]
+        reached = self.schema.connect(
+            [
+                first.right.table,
+                *(j.right.table for j in path[1:]),
+                *(c.term.column.table for c in filters if c.term.column),
+            ]
+        )
+        if reached is None:
+            return None
+        joins = reached[1]
+        known = Condition(Term(first.right), Operator.NOT_NULL)
+        where = ((known,), *((condition,) for condition in filters))
+        query = Plan(first.right.table, (Term(first.right),), joins, where)
+        return Condition(Term(first.left), Operator.NOT_IN, query=query)
+
+
+def _number(number: float) -> int | float:
+    return int(number) if number.is_integer() else number
+
+
+def _contrary(
+    where: list[tuple[Condition, ...]],
+) -> tuple[tuple[tuple[Condition, ...], ...], tuple[Condition, ...] | None]:  # fmt: skip
+    """Two conditions on one column that no row can meet at once: the second becomes a plan of its own."""
+    for i, first in enumerate(where):
+        for second in where[i + 1 :]:
+            if len(first) > 1 or len(second) > 1 or first[0].term != second[0].term:
+                continue
+            operators = {first[0].operator, second[0].operator}
+            if operators == {Operator.EQ} or (
+                operators == {Operator.LT, Operator.GT} and not _overlap(first[0], second[0])
+            ):
+                rest = tuple(c for c in where if c is not first and c is not second)
+                return (*rest, first), second
+    return tuple(where), None
+
+
+def _overlap(first: Condition, second: Condition) -> bool:
+    low, high = (first, second) if first.operator == Operator.GT else (second, first)
+    if not low.values or not high.values:
+        return True
+    left, right = low.values[0], high.values[0]
+    return isinstance(left, int | float) and isinstance(right, int | float) and left < right
+
+
+def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
+    """Values, numbers and filtered columns that the plan says nothing of."""
+    placed = {id(p) for f in draft.filters if settled.of(f) for p in (f.subject, f.value, f.second) if p is not None}
+    placed |= {id(i.piece) for i in (*draft.select, *draft.groups, *draft.orders) if i.piece is not None}
+    placed |= {id(c.piece) for c in draft.having if c.piece is not None}
+    loose = [p for p in draft.pieces if p.cue in (Cue.VALUE, Cue.COLUMN, Cue.NUMBER) and id(p) not in placed]
+    numbers = len(draft.having) + (draft.limit is not None and draft.limit > 1)
+    counted = [p for p in loose if p.cue == Cue.NUMBER][:numbers]
+    return [p for p in loose if p not in counted]
+
+
+def far_values(draft: Draft, settled: Settled) -> int:
+    """How many ordinary words are taken for values of tables that no other mention leads to."""
+    named = {table for piece in draft.mentions for table in piece.tables}
+    named |= {column.table for item in draft.select if (column := settled.of(item)) is not None}
+    count = 0
+    for part in draft.filters:
+        column, piece = settled.of(part), part.value
+        if column is None or piece is None or piece.cue != Cue.VALUE or piece.quoted or part.subject is not None:
+            continue
+        count += piece.text.islower() and column.table not in named
+    return count

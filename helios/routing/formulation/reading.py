@@ -1,0 +1,377 @@
+"""From pieces to a draft: what is selected, filtered, grouped, ordered and excluded, before tables are settled.
+
+A question is read from left to right in one of three modes. Words such as "whose" and "with" open a filter, "ordered
+by" an order, "what" after a comma the selection again; what a column or a table mention means depends on the mode and
+on the cues that wait for it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from helios.routing.formulation.conditions import ConditionReader, Mode
+from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.draft import Draft, Filter, Item
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import Aggregate, Operator
+from helios.routing.formulation.words import lemma
+
+BESIDE = ("corresponding", "corresonding", "respective")
+"""Words that set one selection beside another."""
+AGGREGATES = (
+    ("total", Aggregate.SUM),
+    ("average", Aggregate.AVG),
+    ("maximum", Aggregate.MAX),
+    ("minimum", Aggregate.MIN),
+)
+
+
+def read(pieces: Sequence[Piece]) -> Draft:
+    """Read a question's pieces."""
+    return _Reader(pieces).run()
+
+
+class _Reader(ConditionReader):
+    def run(self) -> Draft:
+        steps: dict[Cue, Callable[[Piece], None]] = {
+            Cue.ASK: self._ask, Cue.COUNT: self._count, Cue.AGGREGATE: self._aggregate, Cue.EACH: self._each,
+            Cue.SUPERLATIVE: self._superlative, Cue.COMPARE: self._compare, Cue.NOT: self._not, Cue.ORDER: self._order,
+            Cue.DIRECTION: self._direction, Cue.DISTINCT: self._distinct, Cue.BOTH: self._both, Cue.AND: self._and,
+            Cue.OR: self._or, Cue.COMMA: self._comma, Cue.RELATIVE: self._relative, Cue.LIKE: self._like,
+            Cue.PREPOSITION: self._preposition, Cue.COMMON: self._common, Cue.TABLE: self._table,
+            Cue.COLUMN: self._column, Cue.VALUE: self._value, Cue.NUMBER: self._number,
+        }  # fmt: skip
+        while self.i < len(self.pieces):
+            piece = self.pieces[self.i]
+            self.i += 1
+            step = steps.get(piece.cue)
+            if step is not None:
+                step(piece)
+        self._finish()
+        return self.draft
+
+    def _ask(self, piece: Piece) -> None:
+        if isinstance(piece.payload, Grade):
+            self._ask_attribute(piece, piece.payload)
+            return
+        seen = bool(self.draft.select or self.draft.mentions)
+        self.who = self.who or (piece.text == "who" and not seen)
+        if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
+            self.mode = Mode.FILTER
+        elif not seen or self.behind(Cue.COMMA, Cue.AND, Cue.END) or self.mode != Mode.FILTER:
+            self.mode = Mode.SELECT
+            self.subject = None
+
+    def _ask_attribute(self, piece: Piece, grade: Grade) -> None:
+        """ "How old", "when" and "where" ask for an attribute; in the middle the last two open a filter."""
+        if grade.any_type and (self.draft.select or self.draft.mentions) and not self.behind(Cue.AND, Cue.COMMA):
+            self.mode = Mode.FILTER
+            return
+        self.mode = Mode.SELECT
+        self.draft.select.append(Item(None, grade=grade, near=piece))
+
+    def _count(self, piece: Piece) -> None:
+        skip = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
+        between = self.pieces[self.i : self.i + 3]
+        distinct = any(p.cue == Cue.DISTINCT for p in between)
+        target = self.ahead(Cue.TABLE, Cue.COLUMN, Cue.VALUE, skip=skip)
+        if target is not None and target.cue == Cue.VALUE:
+            target = None
+        if target is not None:
+            self.consume(target)
+        if self.aggregates and target is not None and target.cue == Cue.COLUMN:
+            self._select(target)
+            return
+        item = Item(target, Aggregate.COUNT, distinct=distinct, total="total" in piece.text)
+        if self.mode == Mode.ORDER:
+            self.draft.orders.append(item)
+        elif self.superlative is not None:
+            self.draft.orders.append(item)
+            self.superlative = None
+        elif self.mode == Mode.FILTER and self.ahead(Cue.COMPARE) and self.draft.select:
+            self.counting = True
+        else:
+            self.draft.select.append(item)
+            self.each = False
+
+    def _aggregate(self, piece: Piece) -> None:
+        assert isinstance(piece.payload, Aggregate)
+        selected = self.draft.select[-1] if self.draft.select else None
+        if (
+            piece.text in ("in total", "overall", "altogether")
+            and selected is not None
+            and selected.aggregate == "count"
+        ):
+            selected.total = True
+            return
+        if piece.text.startswith("on ") and selected is not None and self.ahead(Cue.COLUMN) is None:
+            if selected.aggregate is None and selected.piece is not None:
+                selected.aggregate = piece.payload
+        elif self.compare is not None or self.grade is not None:
+            self._compared_with(piece.payload)
+        elif self.mode == Mode.FILTER and piece.payload in (Aggregate.MAX, Aggregate.MIN):
+            self._superlative(
+                Piece(Cue.SUPERLATIVE, piece.start, piece.end, piece.text, Grade(piece.payload is Aggregate.MAX))
+            )
+        else:
+            self.aggregates.append(piece.payload)
+
+    def _compared_with(self, aggregate: Aggregate) -> None:
+        column = self.ahead(Cue.COLUMN)
+        if column is not None:
+            self.consume(column)
+        subject = self.subject or column
+        self._add(Filter(subject, self.compare or Operator.GT, None, grade=self.grade, average=aggregate))
+
+    def _superlative(self, piece: Piece) -> None:
+        grade = piece.payload if isinstance(piece.payload, Grade) else Grade(True)
+        if self._span_of_order(grade, piece):
+            return
+        if self.ahead(Cue.AGGREGATE, skip=()) is not None and self._most_in_all(grade):
+            return
+        skip = (Cue.WORD, Cue.PREPOSITION, Cue.DISTINCT)
+        number = self.ahead(Cue.NUMBER) or self._number_before()
+        if number is not None and number.number is not None:
+            self.draft.limit = int(number.number)
+            if number in self.pieces[self.i :]:
+                self.i = self.pieces.index(number) + 1
+        self.draft.limit = self.draft.limit or self.amount or 1
+        self.draft.descending = grade.more
+        target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, Cue.TIMES, skip=skip)
+        if target is not None and target.cue == Cue.TIMES:
+            self.draft.orders.append(Item(None, Aggregate.COUNT))
+            return
+        if target is not None and target.cue == Cue.COUNT:
+            self.consume(target)
+            self.superlative = grade
+            self._count(target)
+            return
+        if grade.attributes and not (target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)):
+            self.draft.orders.append(Item(None, grade=grade, near=piece))
+        elif target is not None and target.cue == Cue.COLUMN:
+            self._superlative_of(target, grade)
+        elif target is not None:
+            self.consume(target)
+            self.draft.orders.append(Item(target, Aggregate.COUNT))
+        else:
+            self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade, near=piece))
+
+    def _span_of_order(self, grade: Grade, piece: Piece) -> bool:
+        """ "From the most expensive to the cheapest" orders all rows."""
+        to = self.ahead(Cue.PREPOSITION)
+        if to is None or to.text != "to" or not self.behind(Cue.PREPOSITION):
+            return False
+        self.consume(to)
+        other = self.ahead(Cue.SUPERLATIVE)
+        if other is not None:
+            self.consume(other)
+        self.draft.descending = grade.more
+        if not self.draft.orders:
+            column = None if grade.attributes else self.last_column
+            self.draft.orders.append(Item(column, grade=None if column else grade, near=piece))
+        return True
+
+    def _most_in_all(self, grade: Grade) -> bool:
+        """ "The highest total fee" orders by an aggregate of each entity's rows."""
+        aggregate = self.pieces[self.i].payload
+        self.i += 1
+        column = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.COUNT))
+        if (
+            column is None
+            or not isinstance(aggregate, Aggregate)
+            or (self.mode == Mode.SELECT and not self.draft.select)
+        ):
+            self.i -= 1
+            return False
+        self.consume(column)
+        self.draft.descending, self.draft.limit = grade.more, self.draft.limit or 1
+        self.draft.orders.append(Item(column, aggregate))
+        return True
+
+    def _superlative_of(self, column: Piece, grade: Grade) -> None:
+        self.consume(column)
+        if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions and not self.who:
+            self.draft.limit = None
+            if self.aggregates:
+                self._select(column)
+            self.extreme = Item(column, Aggregate.MAX if grade.more else Aggregate.MIN)
+            self.draft.select.append(self.extreme)
+        else:
+            self.draft.orders.append(Item(column))
+
+    def _number_before(self) -> Piece | None:
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        return before if before is not None and before.cue == Cue.NUMBER else None
+
+    def _graded(self, column: Piece, grade: Grade) -> bool:
+        words = set(column.text.lower().split())
+        return bool(words & {*grade.attributes, *grade.inverse})
+
+    def _each(self, piece: Piece) -> None:
+        self.beside = bool(piece.text in BESIDE and self.mode == Mode.SELECT and self.draft.select)
+        self.each = not self.beside
+
+    def _order(self, piece: Piece) -> None:
+        self.each = False
+        self.mode = Mode.ORDER
+
+    def _direction(self, piece: Piece) -> None:
+        self.draft.descending = bool(piece.payload)
+        self.draft.directed = True
+        if self.mode != Mode.ORDER:
+            self.mode = Mode.ORDER
+
+    def _distinct(self, piece: Piece) -> None:
+        if self.mode == Mode.SELECT:
+            self.distinct = True
+
+    def _both(self, piece: Piece) -> None:
+        self.draft.both = True
+
+    def _and(self, piece: Piece) -> None:
+        self.connective = Cue.AND
+        if self.mode == Mode.FILTER and self.ahead(Cue.AGGREGATE, Cue.COUNT, skip=()):
+            self.mode = Mode.SELECT
+
+    def _or(self, piece: Piece) -> None:
+        self.connective = Cue.OR
+
+    def _comma(self, piece: Piece) -> None:
+        self.negated = self.each = False
+        if self.ahead(Cue.AND, Cue.OR) is None and self.mode == Mode.ORDER:
+            self.mode = Mode.FILTER
+
+    def _relative(self, piece: Piece) -> None:
+        if not (self.draft.select or self.draft.mentions):
+            return
+        self.mode = Mode.FILTER
+        if piece.text in ("whose", "with"):
+            self.subject = None
+
+    def _preposition(self, piece: Piece) -> None:
+        self.after_of = True
+
+    def _common(self, piece: Piece) -> None:
+        self.common = bool(piece.payload)
+        self.draft.limit = self.draft.limit or 1
+        self.draft.descending = self.common
+        target = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.TABLE))
+        target = target or self.ahead(Cue.TABLE, skip=(Cue.WORD, Cue.PREPOSITION)) or self.last_column
+        if target is None:
+            return
+        if target in self.pieces[self.i :]:
+            self.consume(target)
+            if self.mode == Mode.SELECT or not self.draft.select:
+                self.draft.select.append(Item(target))
+        self.draft.groups.append(Item(target))
+        self.draft.orders.append(Item(None, Aggregate.COUNT))
+
+    def _table(self, piece: Piece) -> None:
+        self.like = None
+        main = self.draft.mentions[0] if self.draft.mentions else None
+        coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside or self.behind(Cue.ASK)
+        self.beside = False
+        self.draft.mentions.append(piece)
+        if self.each:
+            self.draft.groups.append(Item(piece))
+            self.each = False
+            if self.mode == Mode.SELECT:
+                self.draft.select.append(Item(piece, provisional=True))
+        elif self.aggregates and self.mode == Mode.SELECT and self.ahead(Cue.COLUMN, skip=()) is None:
+            pass
+        elif self.negated and (self.draft.select if main is None else main.tables[:1] != piece.tables[:1]):
+            self._absent(piece)
+        elif self.mode == Mode.SELECT and (not self.after_of or coordinated):
+            column = self.ahead(Cue.COLUMN, skip=(Cue.WORD,))
+            singular = lemma(piece.text) == piece.text.lower()
+            named = column is not None and (piece.possessive or (singular and self.pieces[self.i].cue == Cue.COLUMN))
+            if not named:
+                self.draft.select.append(Item(piece, provisional=not (coordinated and bool(self.draft.select))))
+        elif self.mode == Mode.ORDER:
+            self.mode = Mode.FILTER if self.draft.orders else self.mode
+        self.after_of = False
+        if self.distinct and self.draft.select:
+            self.draft.distinct, self.distinct = True, False
+
+    def _absent(self, piece: Piece) -> None:
+        self.draft.absent.append((piece, []))
+        self.negated = False
+
+    def _column(self, piece: Piece) -> None:
+        self.last_column = piece
+        if self.each:
+            self.draft.groups.append(Item(piece))
+            self.each = False
+            self.after_of = False
+            return
+        if self.mode == Mode.ORDER:
+            aggregate = self.aggregates.pop() if self.aggregates else None
+            self.draft.orders.append(Item(piece, aggregate))
+        elif self.mode == Mode.FILTER or self._is_subject(piece) or self._predicate():
+            self.subject = piece
+            if self.behind(Cue.AND, Cue.COMMA):
+                self.trailing.append(piece)
+            if self.like is not None and self.ahead(Cue.VALUE, skip=()) is not None:
+                self.like = None
+            if self.mode == Mode.FILTER and self.aggregates:
+                if self.ahead(Cue.COMPARE) is not None and self.draft.select:
+                    self.compared = Item(piece, self.aggregates.pop())
+                    return
+                self._select(piece)
+        else:
+            self._select(piece)
+        self.after_of = False
+
+    def _predicate(self) -> bool:
+        """Whether a column follows another one, or a table and a verb, so that it says something about them."""
+        if not self.draft.select:
+            return False
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        verb = before is not None and before.cue == Cue.WORD and before.text not in ("the", "a", "an", "their", "its")
+        return self.behind(Cue.COLUMN) or (verb and self.behind(Cue.TABLE))
+
+    def _is_subject(self, piece: Piece) -> bool:
+        """Whether a value or a comparison follows at once, so that the column filters instead of being selected."""
+        stored = self.ahead(Cue.VALUE, skip=(Cue.WORD, Cue.PREPOSITION))
+        following = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.NOT, Cue.LIKE)
+        if stored is not None and self.draft.mentions:
+            following = following or (stored if stored.values else None)
+        if following is None or not (self.draft.select or self.draft.mentions):
+            return False
+        if following.cue == Cue.VALUE and following.values:
+            return bool({k.column for k in following.values} & {k.column for k in piece.columns})
+        if following.cue == Cue.COMPARE:
+            return not isinstance(following.payload, tuple)
+        return True
+
+    def _select(self, piece: Piece) -> None:
+        for aggregate in self.aggregates or (None,):
+            self.draft.select.append(Item(piece, aggregate, distinct=self.distinct))
+        self.aggregates = []
+        if self.distinct:
+            self.draft.distinct, self.distinct = True, False
+
+    def _finish(self) -> None:
+        draft = self.draft
+        used = {id(f.subject) for f in draft.filters} | {id(item.piece) for item in draft.orders}
+        draft.select += [Item(piece) for piece in self.trailing if id(piece) not in used]
+        if draft.groups and not any(item.aggregate for item in draft.select):
+            for item in draft.select:
+                said = (
+                    item.piece.text.lower().split() if item.piece is not None and item.piece.cue == Cue.COLUMN else ()
+                )
+                item.aggregate = next((a for word, a in AGGREGATES if word in said), None)
+        if sum(not item.provisional for item in draft.select) > 1:
+            draft.select = [item for item in draft.select if not (item.grade is not None and item.grade.any_type)]
+        chosen = [item for item in draft.select if not item.provisional]
+        if chosen:
+            draft.select = chosen
+        else:
+            draft.select = draft.select[:1]
+        if not draft.select and draft.mentions:
+            draft.select = [Item(draft.mentions[0], provisional=True)]
+        alone = all(item.aggregate is None or item is self.extreme for item in draft.select)
+        if self.extreme is not None and not draft.groups and len(draft.select) > 1 and alone:
+            self.extreme.aggregate = None
+            draft.orders.append(Item(self.extreme.piece))
+            draft.limit = 1
+        if self.compare is not None and self.last_column is not None and self.aggregates:
+            draft.filters.append(Filter(self.last_column, self.compare, None, average=self.aggregates[-1]))

@@ -1,0 +1,171 @@
+"""A relational schema as question reading needs it: words of names, keys, and the graph of joins."""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from helios.routing.formulation.plan import ColumnRef, Join
+from helios.routing.formulation.words import name_words
+from helios.sources.descriptor import Column, RelationalSchema, TableSchema
+
+NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
+TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
+NAMING = ("name", "title", "label")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnView:
+    """A column with the words of its name."""
+
+    ref: ColumnRef
+    words: tuple[str, ...]
+    numeric: bool
+    temporal: bool
+    key: bool
+    """Part of the primary key or of a foreign key."""
+    primary: bool
+    text: bool
+    samples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table with the words of its name."""
+
+    name: str
+    words: tuple[str, ...]
+    columns: tuple[ColumnView, ...]
+    keys: tuple[ColumnView, ...]
+    """The primary key's columns."""
+    linking: bool
+    """A table that only connects others."""
+
+    @property
+    def naming(self) -> ColumnView | None:
+        """The column that a person would call a row by."""
+        for word in NAMING:
+            named = [c for c in self.columns if word in c.words and not c.key and c.text]
+            if named:
+                return min(named, key=lambda c: len(c.words))
+        same = [c for c in self.columns if c.words == self.words and c.text]
+        return same[0] if same else None
+
+
+@dataclass
+class SchemaView:
+    """Tables by name, and how they join."""
+
+    tables: dict[str, TableView]
+    joins: dict[str, list[Join]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: RelationalSchema) -> "SchemaView":
+        """Read a descriptor's schema."""
+        view = cls({table.name: _table_view(table) for table in schema.tables})
+        declared = list(_declared(schema.tables, view.tables))
+        covered = {table for pair in declared for table in (pair[0].table, pair[1].table)}
+        if len(covered) < len(view.tables):
+            declared += _same_named(view.tables, covered)
+        for left, right in dict.fromkeys(declared):
+            view.joins.setdefault(left.table, []).append(Join(left, right))
+            view.joins.setdefault(right.table, []).append(Join(right, left))
+        return view
+
+    def column(self, ref: ColumnRef) -> ColumnView:
+        return next(column for column in self.tables[ref.table].columns if column.ref == ref)
+
+    def columns(self) -> Iterable[ColumnView]:
+        for table in self.tables.values():
+            yield from table.columns
+
+    def connect(self, tables: Iterable[str]) -> tuple[str, tuple[Join, ...]] | None:
+        """The first table, and joins from it that reach all the others by shortest paths; None where none do."""
+        wanted = list(dict.fromkeys(tables))
+        joined, joins = {wanted[0]}, []
+        for table in wanted[1:]:
+            if table in joined:
+                continue
+            path = self.path(joined, table)
+            if path is None:
+                return None
+            joins += [join for join in path if join.right.table not in joined]
+            joined |= {join.right.table for join in path}
+        return wanted[0], tuple(joins)
+
+    def path(self, starts: Iterable[str], goal: str) -> tuple[Join, ...] | None:
+        """The shortest joins from one of the starts to a table."""
+        queue: deque[tuple[str, tuple[Join, ...]]] = deque((start, ()) for start in sorted(starts))
+        seen = set(starts)
+        while queue:
+            table, path = queue.popleft()
+            if table == goal:
+                return path
+            for join in self.joins.get(table, ()):
+                if join.right.table not in seen:
+                    seen.add(join.right.table)
+                    queue.append((join.right.table, (*path, join)))
+        return None
+
+
+def _table_view(table: TableSchema) -> TableView:
+    words = tuple(dict.fromkeys(name_words(table.name)))
+    foreign = {column for key in table.foreign_keys for column in key.columns}
+    primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
+    columns = tuple(_column_view(table.name, column, foreign, set(primary)) for column in table.columns)
+    keys = tuple(column for column in columns if column.primary)
+    referring = {target for key in table.foreign_keys for target in (key.table,)}
+    return TableView(table.name, words, columns, keys, linking=len(referring) > 1)
+
+
+def _guessed_key(table: TableSchema, foreign: set[str]) -> list[str]:
+    """A first column that is called an id, where no key is declared."""
+    first = table.columns[0] if table.columns else None
+    if first is None or first.name in foreign or name_words(first.name)[-1:] not in (("id",), ("code",)):
+        return []
+    return [first.name]
+
+
+def _column_view(table: str, column: Column, foreign: set[str], primary: set[str]) -> ColumnView:
+    words = name_words(column.name)
+    numeric = NUMERIC.search(column.type) is not None or _numbers(column.samples)
+    temporal = TEMPORAL.search(column.type) is not None or bool({"date", "year", "time"} & set(words))
+    return ColumnView(
+        ColumnRef(table, column.name), words, numeric, temporal, key=column.name in foreign | primary,
+        primary=column.name in primary, text=not NUMERIC.search(column.type) and not _numbers(column.samples),
+        samples=column.samples,
+    )  # fmt: skip
+
+
+def _numbers(samples: tuple[str, ...]) -> bool:
+    return bool(samples) and all(re.fullmatch(r"-?\d+(\.\d+)?", sample.strip()) for sample in samples)
+
+
+def _declared(
+    tables: Iterable[TableSchema], views: dict[str, TableView]
+) -> Iterable[tuple[ColumnRef, ColumnRef]]:  # fmt: skip
+    names = {name.lower(): name for name in views}
+    for table in tables:
+        for key in table.foreign_keys:
+            target = names.get(key.table.lower())
+            if target is None or len(key.columns) != 1:
+                continue
+            referred = key.referred[0] if key.referred else views[target].keys[0].ref.column
+            yield ColumnRef(table.name, key.columns[0]), ColumnRef(target, referred)
+
+
+def _same_named(tables: dict[str, TableView], covered: set[str]) -> list[tuple[ColumnRef, ColumnRef]]:
+    """Columns that are called like another table's key, for tables without declared keys."""
+    found = []
+    for table in tables.values():
+        for other in tables.values():
+            if other.name == table.name or (table.name in covered and other.name in covered):
+                continue
+            for key in other.keys[:1]:
+                for column in table.columns:
+                    full = (*other.words, *key.words)
+                    if column.words[-1:] == key.words[-1:] and column.words in (key.words, full) and (
+                        len(key.words) > 1 or column.words == full
+                    ):  # fmt: skip
+                        found.append((column.ref, key.ref))
+    return found

@@ -1,0 +1,265 @@
+"""Which column does a mention mean? Every way to settle a draft's mentions, best first.
+
+A mention's options are scored by its words, by the tables named near it, and by the values compared with it; together
+they should need few tables.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import product
+from math import prod
+
+from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.draft import Draft, Filter, Item
+from helios.routing.formulation.linking import Link
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import ColumnRef, Operator
+from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.words import lemma, similarity
+
+OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
+"""How many columns a mention may mean, how many ways to settle all mentions are kept, and how many are looked at."""
+NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
+"""What a column gains where its table is named next to it, on its other side, or anywhere."""
+TABLE_COST = 0.22
+AGAIN = 0.6
+"""What ordering by a selected column gains."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d")
+BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The column of every mention, by the identity of its item or filter."""
+
+    columns: dict[int, ColumnRef]
+    score: float
+    weakest: float
+    """The lowest score of a name's words."""
+    flipped: frozenset[int]
+    """Items whose attribute runs the other way: the oldest has the earliest birth date."""
+
+    def of(self, part: object) -> ColumnRef | None:
+        return self.columns.get(id(part))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A column that a mention may mean."""
+
+    column: ColumnRef
+    score: float
+    words: float
+    flipped: bool = False
+
+
+def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
+    """Ways to settle all mentions of a draft, best first; mentions without any option stay open."""
+    around = _Surroundings(draft, schema)
+    parts: list[object] = [*draft.select, *draft.groups, *draft.orders, *draft.filters]
+    parts += [part.item for part in draft.having if part.item is not None]
+    options = _few(_shared([(part, found) for part in parts if (found := around.options(part))]))
+    named = {table for piece in draft.mentions for table in piece.tables[:1]}
+    ways: list[Settled] = []
+    for choice in product(*(some for _, some in options)):
+        tables = {option.column.table for option in choice}
+        selected = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(p in draft.select for p in ps)}
+        ordered = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(p in draft.orders for p in ps)}
+        reached = schema.connect(sorted(tables | named)) if tables | named else None
+        size = len(reached[1]) + 1 if reached is not None else 6 if tables else 0
+        score = sum(option.score for option in choice) - TABLE_COST * size
+        score += AGAIN * len(selected & ordered)
+        chosen = [(part, o) for (sharing, _), o in zip(options, choice, strict=True) for part in sharing]
+        columns = {id(part): option.column for part, option in chosen}
+        flipped = frozenset(id(part) for part, option in chosen if option.flipped)
+        weakest = min((option.words for option in choice), default=1.0)
+        ways.append(Settled(columns, score, weakest, flipped))
+    return nlargest(SETTLEMENTS, ways, key=lambda settled: settled.score)
+
+
+def _few(options: list[tuple[list[object], list[Option]]]) -> list[tuple[list[object], list[Option]]]:
+    """Fewer options for each mention where there are many mentions."""
+    for kept in range(OPTIONS, 0, -1):
+        some = [(parts, found[:kept]) for parts, found in options]
+        if prod(len(found) for _, found in some) <= COMBINATIONS:
+            return some
+    return [(parts, found[:1]) for parts, found in options]
+
+
+def _shared(options: list[tuple[object, list[Option]]]) -> list[tuple[list[object], list[Option]]]:
+    """Parts that come from one mention mean one column."""
+    found: dict[int, tuple[list[object], list[Option]]] = {}
+    for part, some in options:
+        piece = part.subject if isinstance(part, Filter) else part.piece if isinstance(part, Item) else None
+        key = id(piece) if piece is not None else id(part)
+        if key not in found:
+            found[key] = ([part], some)
+            continue
+        sharing, before = found[key]
+        columns = {option.column for option in some}
+        both = [option for option in before if option.column in columns]
+        found[key] = ([*sharing, part], both or before)
+    return list(found.values())
+
+
+class _Surroundings:
+    """Where the tables of a question are named, seen from a mention."""
+
+    def __init__(self, draft: Draft, schema: SchemaView) -> None:
+        self.draft, self.schema = draft, schema
+        self.pieces = list(draft.pieces)
+        self.mentioned = {table for piece in self.pieces for table in piece.tables[:2]}
+
+    def options(self, part: object) -> list[Option]:
+        if isinstance(part, Filter):
+            found = self._filter_options(part)
+        else:
+            assert isinstance(part, Item)
+            found = self._item_options(part)
+        best: dict[ColumnRef, Option] = {}
+        for option in found:
+            if option.column not in best or best[option.column].score < option.score:
+                best[option.column] = option
+        return nlargest(OPTIONS, best.values(), key=lambda option: option.score)
+
+    def _item_options(self, item: Item) -> list[Option]:
+        if item.grade is not None:
+            return list(self._attributes(item.grade, self._graded(item.near)))
+        if item.piece is None or item.piece.cue == Cue.TABLE:
+            return []
+        filtering = item in self.draft.orders or not any(item is i for i in self.draft.select)
+        found = [self._option(link, item.piece, filtering=filtering) for link in item.piece.columns]
+        return [*found, *self._called(item.piece)]
+
+    def _called(self, piece: Piece) -> Iterator[Option]:
+        """What "name" and "id" mean of a table that has no columns of these names."""
+        near = self.right(piece) or self.left(piece)
+        if near is None or not near.tables:
+            return
+        table = self.schema.tables[near.tables[0]]
+        if lemma(piece.text) == "name" and table.naming is not None:
+            yield Option(table.naming.ref, 0.9 + NEAREST, 0.9)
+        if lemma(piece.text) == "id" and len(table.keys) == 1:
+            yield Option(table.keys[0].ref, 0.85 + NEAREST, 0.85)
+
+    def _filter_options(self, part: Filter) -> list[Option]:
+        equal = part.operator in (Operator.EQ, Operator.NE)
+        links = part.value.values if part.value is not None and (equal or part.subject is None) else ()
+        if part.value is not None and DATE.fullmatch(part.value.text):
+            links = ()
+        stored = {link.column for link in links}
+        at = part.value or part.subject
+        if part.subject is not None and part.subject.columns:
+            found = [self._option(link, part.subject, filtering=True) for link in part.subject.columns]
+            met = [Option(o.column, o.score + 0.6, o.words) for o in found if o.column in stored]
+            if links and not met and equal:
+                return [self._option(link, at, filtering=True) for link in links if at is not None]
+            return met or [o for o in found if self._fits(o.column, part)] or found
+        if links and at is not None:
+            like = part.operator in (Operator.CONTAINS, Operator.STARTS, Operator.ENDS)
+            return [] if like else [self._option(link, at, filtering=True) for link in links]
+        if part.grade is not None and (part.grade.attributes or part.grade.inverse):
+            return list(self._attributes(part.grade, self.nearest(at)))
+        if part.value is not None and part.value.cue == Cue.NUMBER:
+            return list(self._numeric(part))
+        table = self.nearest(at)
+        if table and part.value is not None and DATE.fullmatch(part.value.text):
+            return [Option(c.ref, 0.5, 0.7) for c in self.schema.tables[table].columns if c.temporal]
+        naming = self.schema.tables[table].naming if table else None
+        return [Option(naming.ref, 0.6, 0.8)] if naming is not None else []
+
+    def _fits(self, column: ColumnRef, part: Filter) -> bool:
+        """Whether the type of a column agrees with the value."""
+        view = self.schema.column(column)
+        if part.value is None:
+            return True
+        return part.value.cue != Cue.NUMBER or view.numeric or view.temporal or view.key
+
+    def _numeric(self, part: Filter) -> Iterator[Option]:
+        """Columns for a bare number: a year asks for a date, another number for the table's only measure."""
+        assert part.value is not None
+        table = self.nearest(part.value)
+        if table is None or part.value.number is None:
+            return
+        columns = self.schema.tables[table].columns
+        if 1000 <= part.value.number <= 2100 and part.operator != Operator.EQ:
+            yield from (Option(c.ref, 0.5, 0.6) for c in columns if c.temporal)
+            return
+        measures = [c for c in columns if c.numeric and not c.key]
+        if len(measures) == 1:
+            yield Option(measures[0].ref, 0.4, 0.5)
+
+    def _attributes(self, grade: Grade, near: str | None) -> Iterator[Option]:
+        for words, flipped in ((grade.attributes, False), (grade.inverse, True)):
+            for column in self.schema.columns():
+                if not (grade.any_type or column.numeric or column.temporal or "age" in column.words):
+                    continue
+                alike = max((similarity(w, other) for w in words for other in column.words), default=0.0)
+                if alike >= (0.6 if grade.any_type else 0.85) and not (column.key and not column.temporal):
+                    score = alike * (0.7 if flipped else 0.9) + self._table_gain(column.ref.table, near)
+                    yield Option(column.ref, score, 0.9, flipped)
+
+    def _graded(self, cue: Piece | None) -> str | None:
+        """The table whose rows an adjective compares: the next one named, else the question's first."""
+        right = self.right(cue) if cue is not None else None
+        found = right or next((p for p in self.pieces if p.cue == Cue.TABLE), None)
+        return found.tables[0] if found is not None else None
+
+    def _table_gain(self, table: str, near: str | None) -> float:
+        if near is None:
+            return MENTIONED if table in self.mentioned else 0.0
+        return NEAREST if table == near else MENTIONED if table in self.mentioned else 0.0
+
+    def _option(self, link: Link, piece: Piece, *, filtering: bool) -> Option:
+        assert link.column is not None
+        left, right = self.left(piece), self.right(piece)
+        before, after = self.speaks_of(piece), set(right.tables[:2]) if right is not None else set()
+        first, second = (before or set(left.tables[:2] if left else ()), after) if filtering else (after, before)
+        gain = 0.0
+        if link.table in first:
+            gain = NEAREST
+        elif link.table in second:
+            gain = NEAR if first else NEAREST
+        elif link.table in self.mentioned:
+            gain = MENTIONED
+        view = self.schema.column(link.column)
+        gain -= 0.05 * (view.key and not view.primary)
+        gain += 0.03 * (set(view.words) <= set(self.schema.tables[link.table].words))
+        return Option(link.column, link.score + gain, link.score)
+
+    def left(self, piece: Piece) -> Piece | None:
+        """The nearest table named before a piece."""
+        before = (p for p in reversed(self.pieces) if p.end <= piece.start)
+        return next((p for p in before if p.cue == Cue.TABLE), None)
+
+    def speaks_of(self, piece: Piece) -> set[str]:
+        """The tables that the words before a piece speak of: one that is named, or that holds a value."""
+        for before in reversed(self.pieces):
+            if before.end > piece.start:
+                continue
+            if before.cue == Cue.TABLE:
+                return set(before.tables[:2])
+            if before.cue == Cue.VALUE and before.values:
+                return {link.table for link in before.values}
+        return set()
+
+    def right(self, piece: Piece) -> Piece | None:
+        """The next table named after a piece, up to where another clause begins."""
+        after = [p for p in self.pieces if p.start >= piece.end]
+        for p in after:
+            if p.cue in BARRIERS:
+                return None
+            if p.cue == Cue.TABLE:
+                return p
+        return None
+
+    def nearest(self, piece: Piece | None) -> str | None:
+        """The table that a piece most likely speaks of."""
+        found = None
+        if piece is not None:
+            found = self.left(piece) or self.right(piece)
+        if found is None:
+            found = next((p for p in self.pieces if p.cue == Cue.TABLE), None)
+        return found.tables[0] if found is not None else None

@@ -1,0 +1,90 @@
+"""A plan as SQL text for SQLite, DuckDB and PostgreSQL: every name quoted, every value a literal."""
+
+from datetime import date, datetime
+
+from helios.executors.values import Value
+from helios.routing.formulation.plan import ColumnRef, Condition, Operator, Plan, SetOperation, Term
+
+LIKE = {Operator.CONTAINS: "%{}%", Operator.NOT_CONTAINS: "%{}%", Operator.STARTS: "{}%", Operator.ENDS: "%{}"}
+
+
+def render(plan: Plan, dialect: str = "sqlite") -> str:
+    """SQL that answers a plan; `dialect` is sqlglot's name for it."""
+    return _Renderer(dialect).query(plan)
+
+
+def quoted(name: str) -> str:
+    """An identifier, whatever characters it holds."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: Value) -> str:
+    """A value as SQL text."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() | float():
+            return repr(value)
+        case datetime() | date():
+            return "'" + value.isoformat() + "'"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+class _Renderer:
+    def __init__(self, dialect: str) -> None:
+        self.like = "LIKE" if dialect == "sqlite" else "ILIKE"
+
+    def query(self, plan: Plan) -> str:
+        several = bool(plan.joins)
+        columns = ", ".join(self.term(term, several) for term in plan.select)
+        parts = [f"SELECT {'DISTINCT ' if plan.distinct else ''}{columns}", f"FROM {quoted(plan.table)}"]
+        for join in plan.joins:
+            on = f"{self.column(join.left, True)} = {self.column(join.right, True)}"
+            parts.append(f"JOIN {quoted(join.right.table)} ON {on}")
+        if plan.where:
+            parts.append("WHERE " + " AND ".join(self.any_of(some, several) for some in plan.where))
+        if plan.group:
+            parts.append("GROUP BY " + ", ".join(self.column(column, several) for column in plan.group))
+        if plan.having:
+            parts.append("HAVING " + " AND ".join(self.condition(c, several) for c in plan.having))
+        if plan.combined is not None:
+            operation = {SetOperation.UNION: "UNION", SetOperation.INTERSECT: "INTERSECT"}
+            parts.append(f"{operation.get(plan.combined[0], 'EXCEPT')} {self.query(plan.combined[1])}")
+        if plan.order:
+            orders = [self.term(o.term, several) + (" DESC" if o.descending else "") for o in plan.order]
+            parts.append("ORDER BY " + ", ".join(orders))
+        if plan.limit is not None:
+            parts.append(f"LIMIT {plan.limit}")
+        return " ".join(parts)
+
+    def column(self, column: ColumnRef, several: bool) -> str:
+        return f"{quoted(column.table)}.{quoted(column.column)}" if several else quoted(column.column)
+
+    def term(self, term: Term, several: bool) -> str:
+        inner = "*" if term.column is None else self.column(term.column, several)
+        if term.aggregate is None:
+            return inner
+        return f"{term.aggregate.upper()}({'DISTINCT ' if term.distinct else ''}{inner})"
+
+    def any_of(self, conditions: tuple[Condition, ...], several: bool) -> str:
+        text = " OR ".join(self.condition(condition, several) for condition in conditions)
+        return f"({text})" if len(conditions) > 1 else text
+
+    def condition(self, condition: Condition, several: bool) -> str:
+        left = self.term(condition.term, several)
+        operator = condition.operator
+        if condition.query is not None:
+            return f"{left} {operator.upper()} ({self.query(condition.query)})"
+        if operator in LIKE:
+            pattern = LIKE[operator].format(condition.values[0])
+            negation = "NOT " if operator == Operator.NOT_CONTAINS else ""
+            return f"{left} {negation}{self.like} {literal(pattern)}"
+        if operator == Operator.BETWEEN:
+            return f"{left} BETWEEN {literal(condition.values[0])} AND {literal(condition.values[1])}"
+        if operator in (Operator.IN, Operator.NOT_IN):
+            return f"{left} {operator.upper()} ({', '.join(map(literal, condition.values))})"
+        if operator in (Operator.IS_NULL, Operator.NOT_NULL):
+            return f"{left} {operator.upper()}"
+        return f"{left} {operator.value} {literal(condition.values[0])}"

@@ -1,0 +1,172 @@
+"""Words of a question and of a schema, reduced so that they can meet: `Year_of_Founded` and "founded in the year"."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+TOKEN = re.compile(
+    r"[\"“”«»](?P<double>[^\"“”«»]+)[\"“”«»]|(?<!\w)['‘’`](?P<single>[^'‘’`]+(?:['’]\w[^'‘’`]*)?)['‘’`](?!\w)"
+    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d[\d,]*(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s\b|(?<=s)['’](?=\s))?|(?P<mark>[,;?.!:()%])"
+)
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-zA-Z])(?=\d)")
+NUMBER_WORDS = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "hundred": 100,
+    "once": 1, "twice": 2, "single": 1,
+}  # fmt: skip
+IRREGULAR = {
+    "people": "person", "persons": "person", "children": "child", "men": "man", "women": "woman", "feet": "foot",
+    "teeth": "tooth", "mice": "mouse", "data": "data", "series": "series", "species": "species", "media": "media",
+    "has": "have", "had": "have", "having": "have", "is": "be", "are": "be", "was": "be", "were": "be", "does": "do",
+    "did": "do", "lives": "live", "wrote": "write", "written": "write", "won": "win", "made": "make", "sold": "sell",
+    "bought": "buy", "taught": "teach", "gave": "give", "given": "give", "ran": "run", "held": "hold", "born": "birth",
+    "spent": "spend", "lost": "lose", "led": "lead", "paid": "pay", "took": "take", "taken": "take", "sang": "sing",
+    "built": "build", "ids": "id", "buses": "bus", "indices": "index", "analyses": "analysis", "criteria": "criterion",
+    "weigh": "weight", "weighs": "weight", "gender": "gender",
+}  # fmt: skip
+ABBREVIATIONS = {
+    "num": "number", "no": "number", "nbr": "number", "nr": "number", "cnt": "count", "qty": "quantity",
+    "amt": "amount", "avg": "average", "max": "maximum", "min": "minimum", "dept": "department", "emp": "employee",
+    "addr": "address", "desc": "description", "dob": "birth date", "tel": "phone", "fname": "first name",
+    "lname": "last name", "mname": "middle name", "yr": "year", "pct": "percent", "pos": "position", "stu": "student",
+    "org": "organization", "cat": "category", "cust": "customer", "prod": "product", "inv": "invoice",
+    "acct": "account", "lang": "language", "lat": "latitude", "lon": "longitude", "lng": "longitude", "loc": "location",
+    "mgr": "manager", "gov": "government", "univ": "university", "sec": "second", "pop": "population",
+    "temp": "temperature", "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
+}  # fmt: skip
+"""What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
+SYNONYMS = (
+    "price cost",
+    "salary wage earn income pay",
+    "gender sex",
+    "country nation",
+    "phone telephone",
+    "city town",
+    "job occupation profession",
+    "movie film",
+    "car vehicle automobile",
+    "begin start",
+    "company firm enterprise",
+    "quantity amount",
+    "picture image photo",
+    "nationality citizenship",
+    "street address",
+    "district region",
+    "author writer",
+    "spouse partner",
+    "email mail",
+    "finish end",
+    "kind type category",
+    "people person",
+)
+"""Words of schemas and questions that mean the same almost everywhere."""
+SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
+_FUNCTION_WORDS = """
+    a an the of in on at by for from to with and or as is are was were be been being do does did has have had
+    that which who whom whose what where when how there this these those it its they them their he she his her him all
+    any some each every we our us you your i me my please also then than so such if into onto over about per
+    list show find give return tell display get select name names many much can could would will shall may
+    both either only other well not no never without than more most less least per between nor neither
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a number or a quotation of the question."""
+
+    text: str
+    lemma: str
+    start: int
+    end: int
+    quoted: bool = False
+    number: float | None = None
+    possessive: bool = False
+
+    @property
+    def capital(self) -> bool:
+        return self.text[:1].isupper()
+
+
+def tokenise(question: str) -> list[Token]:
+    """Words, numbers, quotations (one token each) and marks, with where they stand."""
+    tokens = []
+    for found in TOKEN.finditer(re.sub(r"n['’]t\b", " not", question)):
+        quotation = found["double"] or found["single"] or found["date"]
+        if quotation is not None:
+            tokens.append(Token(quotation.strip(), quotation.strip().lower(), *found.span(), quoted=True))
+            continue
+        text = found["word"] or found["mark"]
+        tokens.append(
+            Token(text, lemma(text), *found.span(), number=as_number(text), possessive=found["own"] is not None)
+        )
+    return tokens
+
+
+def as_number(text: str) -> float | None:
+    """The number that a word is, or None."""
+    if re.fullmatch(r"\d[\d,]*\.?\d*", text):
+        return float(text.replace(",", ""))
+    known = NUMBER_WORDS.get(text.lower())
+    return float(known) if known is not None else None
+
+
+@lru_cache(20_000)
+def lemma(word: str) -> str:
+    """A word in lower case and in the singular."""
+    word = word.lower()
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes", "zes", "uses")):
+        return word[:-2] if not word.endswith("uses") else word[:-1]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+@lru_cache(20_000)
+def stem(word: str) -> str:
+    """What derived forms of a word share, roughly: conduct(or), vot(e), found(ed)."""
+    word = lemma(word)
+    for suffix in SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            word = word[: -len(suffix)]
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] != "s":
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+@lru_cache(20_000)
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a table's or a column's name: lemmas, abbreviations written out."""
+    words: list[str] = []
+    for part in re.split(r"[^0-9A-Za-z]+", name):
+        pieces = [part] if part.lower() in ABBREVIATIONS else CAMEL.split(part)
+        for piece in pieces:
+            words += ABBREVIATIONS.get(piece.lower(), lemma(piece)).split()
+    return tuple(words)
+
+
+@lru_cache(1)
+def _synonyms() -> dict[str, frozenset[str]]:
+    return {word: frozenset(group.split()) for group in SYNONYMS for word in group.split()}
+
+
+def similarity(word: str, other: str) -> float:
+    """How well a question's word meets a name's (lemmas): 1 for the same, less for derived forms, else 0."""
+    if word == other:
+        return 1.0
+    if other in _synonyms().get(word, ()):
+        return 0.8
+    if min(len(word), len(other)) >= 3 and stem(word) == stem(other):
+        return 0.85
+    short, long = sorted((word, other), key=len)
+    rest = len(long) - len(short)
+    if long.startswith(short) and rest >= 3 and len(short) >= (3 if short == other and rest >= 4 else 5):
+        return 0.6
+    if len(short) >= 4 and long.endswith(short):
+        return 0.6
+    return 0.0

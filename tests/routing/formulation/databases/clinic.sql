@@ -1,0 +1,10 @@
+CREATE TABLE physician (phys_id INTEGER PRIMARY KEY, name TEXT, specialty TEXT, years_experience INTEGER, room INTEGER);
+CREATE TABLE patient (pat_id INTEGER PRIMARY KEY, name TEXT, birth_date TEXT, blood_type TEXT, insurance TEXT, height_cm INTEGER, weight_kg REAL);
+CREATE TABLE visit (visit_id INTEGER PRIMARY KEY, pat_id INTEGER REFERENCES patient(pat_id), phys_id INTEGER REFERENCES physician(phys_id), visit_date TEXT, fee REAL, diagnosis TEXT);
+CREATE TABLE medication (med_code TEXT PRIMARY KEY, med_name TEXT, brand TEXT, unit_cost REAL);
+CREATE TABLE prescribes (visit_id INTEGER REFERENCES visit(visit_id), med_code TEXT REFERENCES medication(med_code), dose INTEGER, PRIMARY KEY (visit_id, med_code));
+INSERT INTO physician VALUES (1,'Hale','Cardiology',12,101),(2,'Iyer','Dermatology',3,102),(3,'Jonas','Cardiology',25,103),(4,'Kim','Surgery',8,104);
+INSERT INTO patient VALUES (1,'Lena Fox','1980-02-03','A+','HealthFirst',170,65.5),(2,'Milo Ray','1955-07-19','O-','CarePlus',182,90),(3,'Nora Day','2001-12-30','A+','CarePlus',160,52),(4,'Omar Lee','1992-05-05','B+','HealthFirst',175,80);
+INSERT INTO visit VALUES (1,1,1,'2022-01-10',120,'arrhythmia'),(2,2,1,'2022-01-15',200,'hypertension'),(3,2,3,'2022-02-01',300,'hypertension'),(4,3,2,'2022-03-09',80,'eczema'),(5,1,2,'2022-04-20',90,'rash'),(6,2,1,'2022-05-02',150,'checkup');
+INSERT INTO medication VALUES ('M1','Betazol','Pharmix',12.5),('M2','Lotrin','Medica',7),('M3','Cortex','Pharmix',30);
+INSERT INTO prescribes VALUES (2,'M1',2),(3,'M1',4),(4,'M2',1),(5,'M2',2),(6,'M3',1);

@@ -1,0 +1,10 @@
+CREATE TABLE Students (student_id INTEGER PRIMARY KEY, first_name TEXT, last_name TEXT, email_address TEXT, date_first_registered TEXT, home_city TEXT);
+CREATE TABLE Courses (course_id INTEGER PRIMARY KEY, course_name TEXT, course_description TEXT, credits INTEGER);
+CREATE TABLE Student_Enrolment (enrolment_id INTEGER PRIMARY KEY, student_id INTEGER, course_id INTEGER, semester_name TEXT, grade INTEGER, FOREIGN KEY(student_id) REFERENCES Students(student_id), FOREIGN KEY(course_id) REFERENCES Courses(course_id));
+CREATE TABLE Teachers (teacher_id INTEGER PRIMARY KEY, name TEXT, office TEXT, year_joined INTEGER);
+CREATE TABLE Teaches (teacher_id INTEGER REFERENCES Teachers(teacher_id), course_id INTEGER REFERENCES Courses(course_id));
+INSERT INTO Students VALUES (1,'Tim','Cole','tim@x.org','2012-01-05','Dover'),(2,'Una','Dahl','una@x.org','2014-09-01','York'),(3,'Vic','Egan','vic@x.org','2011-03-03','Dover'),(4,'Wes','Cole','wes@x.org','2018-06-07','Bath');
+INSERT INTO Courses VALUES (1,'math','m',6),(2,'database','p',3),(3,'history','h',4),(4,'art','a',2);
+INSERT INTO Student_Enrolment VALUES (1,1,1,'fall 2018',80),(2,1,2,'spring 2019',65),(3,2,1,'fall 2018',92),(4,3,3,'fall 2018',71),(5,2,2,'fall 2018',58);
+INSERT INTO Teachers VALUES (1,'Xu','B1',2001),(2,'Yates','B2',2010),(3,'Zola','B1',1999);
+INSERT INTO Teaches VALUES (1,1),(1,2),(2,3);
