@@ -10,7 +10,7 @@ SHARED = frozenset(
     abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling coalesce concat concat_ws cos cosh count cume_dist date
     degrees dense_rank exp first_value floor format group_concat instr json_array_length json_object lag last_value
     lead least greatest left length ln log log10 log2 lower ltrim max min mod nth_value ntile nullif percent_rank pi
-    pow power printf radians random rank replace right round row_number rtrim sign sin sinh substr substring sum tan
+    pow power printf radians random rank replace right round row_number rtrim sign sin sinh sqrt substr substring sum tan
     tanh trim trunc upper
     """.split()
 )
@@ -83,7 +83,7 @@ DUCKDB = SHARED | _ANALYTIC | frozenset(
 
 POSTGRES = SHARED | _ANALYTIC | frozenset(
     """
-    acosd age any_value array_dims array_fill array_lower array_ndims array_positions array_remove array_replace
+    acosd age any_value array_dims array_lower array_ndims array_positions array_remove array_replace
     array_to_json array_upper asind atan2d atand btrim clock_timestamp convert_from convert_to cosd cotd
     date_bin div enum_first enum_last enum_range erf get_bit get_byte is_normalized isfinite json_array_elements
     json_array_elements_text json_build_array json_build_object json_each_text json_object_agg json_object_keys
@@ -111,6 +111,7 @@ SYSTEM_TABLES = {
     "postgres": frozenset(),
 }
 """Tables of the system that may be read by their plain name: they say what a descriptor says anyway."""
+SYSTEM_PREFIXES = ("pg_", "_pg_", "sqlite_", "duckdb_", "pragma_", "dbstat", "fts3tokenize", "bytecode", "tables_used")
 INFORMATION_SCHEMA = frozenset({"tables", "columns", "schemata", "table_constraints", "key_column_usage",
                                 "referential_constraints", "constraint_column_usage"})  # fmt: skip
 
@@ -125,5 +126,5 @@ BEFORE_PARENTHESIS = frozenset(
     tinyint to trim try_cast union unnest using values varbit varchar varying when where window with within without
     first second bernoulli system reservoir overlay ordinality zone hugeint utinyint usmallint uinteger ubigint
     """.split()
-)
+) | {"grouping sets"}
 """Keywords and types that may stand before a parenthesis without being a call."""

@@ -41,7 +41,7 @@ FUNCTIONS = frozenset(
     JSONObject JSONObjectAgg JSONStripNulls JSONType JSONValueArray JarowinklerSimilarity JustifyDays JustifyHours
     JustifyInterval Kurtosis Lag Last LastDay LastValue Lead Least Left Length Levenshtein List Ln Localtime
     Localtimestamp Log LogicalAnd LogicalOr Lower LowerHex MD5 MD5Digest MakeInterval ManhattanDistance Map
-    MapContainsKey MapFromEntries MapKeys MapSize Max Median Min Minute Mode Month Monthname MonthsBetween Nanvl
+    MapContainsKey MapFromEntries MatchAgainst MapKeys MapSize Max Median Min Minute Mode Month Monthname MonthsBetween Nanvl
     Normalize NthValue Ntile Nullif NumberToStr Nvl2 Overlay Pad ParseJSON ParseTime PercentRank PercentileCont
     PercentileDisc Pi Pow Quantile Quarter Radians Rand Rank Reduce RegexpCount RegexpExtract RegexpExtractAll
     RegexpFullMatch RegexpILike RegexpInstr RegexpLike RegexpReplace RegexpSplit RegexpSubstr RegrAvgx RegrAvgy
