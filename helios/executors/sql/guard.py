@@ -61,6 +61,7 @@ class SqlGuard:
         if dialect not in DIALECTS:
             raise ValueError(f"no guard for the SQL dialect {dialect!r}; there are {', '.join(DIALECTS)}")
         self.dialect = dialect
+        self._mark = "$" if dialect == "duckdb" else ":"  # DuckDB writes `name: value` for an alias
         self._names = functions.BY_DIALECT[dialect]
         self._kept = lru_cache(maxsize=KEPT)(self._check)
 
@@ -143,6 +144,8 @@ class SqlGuard:
         kind = type(node).__name__
         if ours and isinstance(node, exp.Parameter):
             return
+        if isinstance(node, exp.Parameter | exp.SessionParameter):
+            raise QueryRejected(f"parameters are written {self._mark}name", self._part(node))
         if kind not in ALLOWED:
             raise QueryRejected(f"{_spelt(kind)} is not allowed", self._part(node))
         match node:
@@ -157,7 +160,7 @@ class SqlGuard:
                     raise QueryRejected(r"only \n, \r, \t and \\ are allowed as escapes", node.name)
             case exp.Placeholder():
                 if not _NAME.fullmatch(node.name) and not (ours and node.name.isdigit()):
-                    raise QueryRejected("parameters are written :name", self._part(node))
+                    raise QueryRejected(f"parameters are written {self._mark}name", self._part(node))
             case exp.DataType():
                 self._check_type(node)
             case exp.Select() if not node.expressions:
@@ -236,7 +239,7 @@ class SqlGuard:
                 raise QueryRejected(f"a series has at most {MOST_NUMBERS:,} rows", self._part(node))
 
     def _number_parameters(self, tree: "exp.Expression") -> tuple[str, ...]:
-        """Write parameters as the engine has them: `:name` in SQLite, `$1` elsewhere."""
+        """Write parameters (`$name` in DuckDB, `:name` elsewhere) as the driver has them: `$1`, `:name` in SQLite."""
         from sqlglot import exp
 
         names: list[str] = []

@@ -6,6 +6,7 @@ nothing can be attached, lengths and memory are limited, temporary data stays in
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
-from helios.executors.sql.functions import SQLITE, SQLITE_OPERATORS, SYSTEM_TABLES
+from helios.executors.sql.functions import SQLITE, SQLITE_OPERATORS, SYSTEM_PREFIXES, SYSTEM_TABLES
 from helios.executors.values import Value
 
 CACHE_KIB = 16 * 1024
@@ -63,8 +64,7 @@ class SqliteSession:
         try:
             return self._run(text, parameters)
         except QueryRejected:
-            if not self._read_tables():
-                raise
+            self._read_tables()  # the schema may have changed since
             return self._run(text, parameters)
 
     def _run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
@@ -74,14 +74,18 @@ class SqliteSession:
             raise _failure(error) from error
         return [column[0] for column in cursor.description or ()], _rows(cursor)
 
-    def _read_tables(self) -> bool:
-        """Note which tables there are; whether that has changed."""
-        before = self._tables
-        self._connection.set_authorizer(None)
-        names = self._connection.execute("SELECT lower(name) FROM sqlite_master WHERE type IN ('table', 'view')")
-        self._tables = TABLES | {name for (name,) in names if not name.startswith("sqlite_")}
-        self._connection.set_authorizer(self._authorized)
-        return self._tables != before
+    def _read_tables(self) -> None:
+        """Note which tables there are, and connect the virtual ones: their constructors ask for more than readers may."""
+        connection = self._connection
+        connection.set_authorizer(None)
+        found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        own = {name: (sql or "").upper() for name, sql in found if not _lower(name).startswith("sqlite_")}
+        self._tables = TABLES | {_lower(name) for name in own}
+        virtual = [name.replace('"', '""') for name, sql in own.items() if sql.startswith("CREATE VIRTUAL")]
+        for name in ("json_each", "json_tree", *virtual):
+            with suppress(sqlite3.Error):
+                connection.execute(f'SELECT 1 FROM "{name}" LIMIT 0').fetchall()
+        connection.set_authorizer(self._authorized)
 
     def _authorized(
         self, action: int, first: str | None, second: str | None, database: str | None, source: str | None
@@ -91,7 +95,9 @@ class SqliteSession:
             case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
                 allowed = True
             case sqlite3.SQLITE_READ:
-                allowed = not first or _lower(first) in self._tables
+                name = _lower(first or "")
+                unread = not second and not name.startswith(SYSTEM_PREFIXES)  # a name of the query: WITH t AS …
+                allowed = name in self._tables or unread
             case sqlite3.SQLITE_FUNCTION:
                 allowed = _lower(second or "") in FUNCTIONS
             case sqlite3.SQLITE_PRAGMA:
@@ -112,7 +118,7 @@ def _rows(cursor: sqlite3.Cursor) -> Iterator[Sequence[Value]]:
 
 def _failure(error: Exception) -> QueryFailed | QueryRejected:
     message = str(error)
-    if "not authorized" in message or "prohibited" in message or "unsafe use" in message:
+    if "not authorized" in message or "prohibited" in message or "unsafe use" in message or "vtable" in message:
         return QueryRejected("the database does not allow this", message)
     return QueryFailed(message)
 

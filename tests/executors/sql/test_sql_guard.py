@@ -74,10 +74,15 @@ def test_comments_are_gone_from_what_is_executed(dialect):
 
 
 @pytest.mark.parametrize(
-    ("dialect", "text"), [("sqlite", "SELECT :b, :a, :b"), ("duckdb", "SELECT $1, $2, $1"), ("postgres", "SELECT $1, $2, $1")]
-)  # fmt: skip
-def test_parameters_are_numbered_as_they_come(dialect, text):
-    checked = GUARDS[dialect].check("SELECT :b, :a, :b")
+    ("dialect", "sql", "text"),
+    [
+        ("sqlite", "SELECT :b, :a, :b", "SELECT :b, :a, :b"),
+        ("duckdb", "SELECT $b, $a, $b", "SELECT $1, $2, $1"),
+        ("postgres", "SELECT :b, :a, :b", "SELECT $1, $2, $1"),
+    ],
+)
+def test_parameters_are_numbered_as_they_come(dialect, sql, text):
+    checked = GUARDS[dialect].check(sql)
     assert (checked.text, checked.parameters) == (text, ("b", "a"))
 
 
