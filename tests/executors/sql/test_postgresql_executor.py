@@ -30,28 +30,27 @@ def executor(postgresql_address):
     executor.close()
 
 
-def state(server) -> list:
-    """All rows, tables, roles and settings of the server, to compare."""
-    return server.run("""
-        SELECT 'item', string_agg(i::text, '|' ORDER BY id) FROM item i
-        UNION ALL SELECT 'sale', string_agg(s::text, '|' ORDER BY id) FROM sale s
-        UNION ALL SELECT 'class', string_agg(relname, '|' ORDER BY relname) FROM pg_class WHERE relpersistence <> 't'
-        UNION ALL SELECT 'role', string_agg(r::text, '|' ORDER BY rolname) FROM pg_roles r
-        UNION ALL SELECT 'acl', string_agg(relacl::text, '|' ORDER BY relname) FROM pg_class
-        UNION ALL SELECT 'proc', count(*)::text FROM pg_proc UNION ALL SELECT 'lo', count(*)::text FROM pg_largeobject
-    """)
+STATE = """
+    SELECT 'item', string_agg(i::text, '|' ORDER BY id) FROM item i
+    UNION ALL SELECT 'sale', string_agg(s::text, '|' ORDER BY id) FROM sale s
+    UNION ALL SELECT 'class', string_agg(relname, '|' ORDER BY relname) FROM pg_class WHERE relpersistence <> 't'
+    UNION ALL SELECT 'role', string_agg(r::text, '|' ORDER BY rolname) FROM pg_roles r
+    UNION ALL SELECT 'acl', string_agg(relacl::text, '|' ORDER BY relname) FROM pg_class
+    UNION ALL SELECT 'proc', count(*)::text FROM pg_proc UNION ALL SELECT 'lo', count(*)::text FROM pg_largeobject
+"""
 
 
 @pytest.fixture(scope="module")
-def untouched(postgresql, reach):
-    """Whether the server and the reach of hostile queries are as they were, asked after each."""
-    before = state(postgresql)
+def untouched(postgresql, reach, inserting_function):
+    """Whether the rows, tables, roles and rights of the server and the reach of hostile queries are as they were, asked after each."""
+    with postgresql.connect() as connection:
+        before = connection.execute(STATE).fetchall()
 
-    def check() -> None:
-        reach.assert_untouched()
-        assert state(postgresql) == before
+        def check() -> None:
+            reach.assert_untouched()
+            assert connection.execute(STATE).fetchall() == before
 
-    return check
+        yield check
 
 
 def test_hostile_queries_are_refused_or_stopped(executor, hostile_postgres, reach, untouched):
@@ -77,17 +76,16 @@ def test_the_role_and_the_transaction_alone_let_nothing_happen(executor, hostile
 
 
 def test_benign_queries_give_what_the_server_gives(executor, benign_postgres, postgresql, parameters):
-    """The same rows as the text that came in, executed without a guard (as JSON, by the server)."""
+    """The same rows as the text that came in, executed without a guard."""
     rows = executor.execute(sql(benign_postgres, **parameters)).rows
     if parameters and ":a" in benign_postgres:
         assert rows == ((42, parameters["b"]),)
         return
-    text = benign_postgres.strip().rstrip(";")
-    expected = postgresql.run(text)
+    expected = postgresql.run(benign_postgres)
     assert len(rows) == len(expected)
     for row, other in zip(rows, expected, strict=True):
         for value, its in zip(row, other, strict=True):
-            assert repr(value) == repr(its) or str(value) == str(its) or list(value) == list(its)
+            assert value == its or str(value) == str(its)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +111,11 @@ def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text):
 
 
 def test_a_gigantic_row_ends_the_connection_not_this_process(executor):
-    huge = sql("SELECT repeat(repeat('x', 30000), 20000) AS a")
+    huge = sql("SELECT repeat(repeat('x', 3000), 20000) AS a")
     before = psutil.Process().memory_info().rss
-    with pytest.raises((QueryFailed, QueryTimeout)):
-        executor.execute(huge, Limits(timeout=10, max_bytes=2**20))
-    assert psutil.Process().memory_info().rss - before < 3 * 2**28
+    with pytest.raises(QueryFailed, match="sends more"):
+        executor.execute(huge, Limits(timeout=20, max_bytes=2**20))
+    assert psutil.Process().memory_info().rss - before < 2**27
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
 
 
@@ -156,7 +154,7 @@ def test_a_role_that_only_reads_has_no_problems(executor):
     assert executor.problems() == ()
 
 
-def test_a_role_that_may_write_is_told_of(postgresql, postgresql_address, monkeypatch, caplog):
+def test_a_role_that_may_write_is_told_of(inserting_function, postgresql, postgresql_address, monkeypatch, caplog):
     monkeypatch.setenv("WRITER_PASSWORD", "w")
     postgresql.run("CREATE ROLE writer LOGIN PASSWORD 'w'; GRANT SELECT, INSERT ON item TO writer")
     postgresql.run("GRANT pg_read_server_files TO writer")
@@ -173,7 +171,7 @@ def test_a_role_that_may_write_is_told_of(postgresql, postgresql_address, monkey
         executor.close()
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(scope="module")
 def inserting_function(postgresql):
     postgresql.run("""
         CREATE FUNCTION helios_insert() RETURNS int LANGUAGE plpgsql AS
