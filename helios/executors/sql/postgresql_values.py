@@ -18,7 +18,7 @@ def register_loaders(connection: Any) -> None:
     }.items():  # fmt: skip
         connection.adapters.register_loader(name, _lenient(base))
     if connection.info.encoding == "ascii":
-        for name in ("text", "varchar", "bpchar", "name", "unknown"):
+        for name in ("text", "varchar", "bpchar", "name"):
             connection.adapters.register_loader(name, _text_loader())
 
 

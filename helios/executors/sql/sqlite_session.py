@@ -75,7 +75,7 @@ class SqliteSession:
         return [column[0] for column in cursor.description or ()], _rows(cursor)
 
     def _read_tables(self) -> None:
-        """Note which tables there are, and connect the virtual ones: their constructors ask for more than readers may."""
+        """Note which tables there are, and connect the virtual ones: their constructors ask for more."""
         connection = self._connection
         connection.set_authorizer(None)
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()

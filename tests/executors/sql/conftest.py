@@ -13,7 +13,7 @@ import pytest
 
 HERE = Path(__file__).parent
 CANARY = "canary-3f9a71"
-PARAMETERS = {"a": 41, "b": "it's \"so\"" }
+PARAMETERS = {"a": 41, "b": 'it\'s "so"'}
 
 SCHEMA = """
     CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT, price DOUBLE PRECISION, added DATE);

@@ -102,8 +102,8 @@ def test_caps_are_said_out_loud(executor):
 
 
 def test_values_keep_their_types(executor):
-    text = "SELECT DATE '2024-01-02', TIMESTAMP '2024-01-02 03:04:05', INTERVAL 1 DAY, 1.50::DECIMAL(4, 2), [1, 2], {'a': 1}"
-    (row,) = executor.execute(sql(text)).rows
+    text = "DATE '2024-01-02', TIMESTAMP '2024-01-02 03:04:05', INTERVAL 1 DAY, 1.50::DECIMAL(4, 2), [1, 2], {'a': 1}"
+    (row,) = executor.execute(sql(f"SELECT {text}")).rows
     assert row == (date(2024, 1, 2), datetime(2024, 1, 2, 3, 4, 5), timedelta(1), Decimal("1.50"), (1, 2), {"a": 1})
 
 
@@ -126,7 +126,8 @@ def data_files(tmp_path_factory):
 def test_data_files_are_tables(data_files):
     executor = DuckdbExecutor(files=data_files, workers=1)
     try:
-        result = executor.execute(sql('SELECT name, at, n FROM people, "my log" AS l, numbers WHERE l.id = n AND n = people.id'))
+        text = 'SELECT name, at, n FROM people, "my log" AS l, numbers WHERE l.id = n AND n = people.id'
+        result = executor.execute(sql(text))
         assert result.rows == (("a", date(2024, 1, 2), 1),)
         for path in data_files.values():
             with pytest.raises(QueryRejected, match="files are not read"):

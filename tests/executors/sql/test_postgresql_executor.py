@@ -42,7 +42,7 @@ STATE = """
 
 @pytest.fixture(scope="module")
 def untouched(postgresql, reach, inserting_function):
-    """Whether the rows, tables, roles and rights of the server and the reach of hostile queries are as they were, asked after each."""
+    """Asked after each hostile query: rows, tables, roles and rights of the server are as they were."""
     with postgresql.connect() as connection:
         before = connection.execute(STATE).fetchall()
 
@@ -127,8 +127,8 @@ def test_caps_are_said_out_loud(executor):
 
 
 def test_values_keep_their_types_or_come_as_text(executor):
-    text = """SELECT date '2024-01-02', interval '1 day', 1.50::numeric, ARRAY[1, 2], '{"a": [1]}'::jsonb, '\\x61'::bytea,
-        'infinity'::timestamp, date '0044-03-15 BC', int4range(1, 3)"""
+    text = """SELECT date '2024-01-02', interval '1 day', 1.50::numeric, ARRAY[1, 2], '{"a": [1]}'::jsonb,
+        '\\x61'::bytea, 'infinity'::timestamp, date '0044-03-15 BC', int4range(1, 3)"""
     (row,) = executor.execute(sql(text)).rows
     assert row[:6] == (date(2024, 1, 2), timedelta(1), Decimal("1.50"), [1, 2], {"a": [1]}, b"a")
     assert row[6:] == ("infinity", "0044-03-15 BC", "[1, 3)")
@@ -181,7 +181,8 @@ def inserting_function(postgresql):
 
 def test_a_connection_that_the_server_ended_is_replaced(executor, postgresql, postgresql_address):
     executor.execute(sql("SELECT 1"))
-    postgresql.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{postgresql_address.user}'")
+    whose = f"usename = '{postgresql_address.user}'"
+    postgresql.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {whose}")
     sleep(0.2)
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
 

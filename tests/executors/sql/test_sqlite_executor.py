@@ -91,7 +91,8 @@ def test_gold_queries_match_their_stored_answers(database):
         "SELECT count(*) FROM item a, item b, item c, item d, item e, item f, item g, item h, item i, item j, item k,"
         " item l, item m, item n, item o, item p, item q, item r, item s, item t, item u, item v, item w, item x",
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t",
-        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t LIMIT 1000000000) SELECT n FROM t ORDER BY n DESC",
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t LIMIT 1000000000)"
+        " SELECT n FROM t ORDER BY n DESC",
         "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT max(length(s)) FROM t",
         "WITH RECURSIVE t(n, s) AS (SELECT 1, 'x' UNION ALL SELECT n + 1, hex(randomblob(50000)) FROM t)"
         " SELECT group_concat(s) FROM t",
