@@ -28,6 +28,5 @@ class DuckdbExecutor(EmbeddedSqlExecutor):
             "files": {name: str(Path(file).resolve()) for name, file in (files or {}).items()},
             "max_memory": limits.max_memory, "threads": threads,
         }  # fmt: skip
-        super().__init__(
-            "duckdb", Engine("helios.executors.sql.duckdb_session:open_session", options), limits=limits, workers=workers
-        )
+        engine = Engine("helios.executors.sql.duckdb_session:open_session", options)
+        super().__init__("duckdb", engine, limits=limits, workers=workers)

@@ -52,13 +52,14 @@ class WorkerPool:
         self._idle: deque[Worker] = deque()
         self._busy: set[Worker] = set()
         self._count = 0
+        self._starting = 0
         self._closed = False
         self._changed = threading.Condition()
 
     def run(self, query: NativeQuery, limits: Limits) -> ResultSet:
         """Run a query that its guard has passed."""
+        worker = self._take(limits.timeout)
         started = monotonic()
-        worker = self._take(started + limits.timeout)
         try:
             reply = worker.ask(query, limits, started + limits.timeout)
         except BaseException as error:
@@ -71,7 +72,7 @@ class WorkerPool:
 
     def warm_up(self) -> None:
         """Have one worker ready; SourceUnavailable where the engine cannot open the source."""
-        self._give(self._take(monotonic() + START_SECONDS))
+        self._give(self._take(START_SECONDS))
 
     def close(self) -> None:
         """Kill all workers; a query under way ends with SourceUnavailable."""
@@ -84,7 +85,9 @@ class WorkerPool:
         for worker in idle:
             worker.kill()
 
-    def _take(self, deadline: float) -> "Worker":
+    def _take(self, seconds: float) -> "Worker":
+        """A worker that is free within `seconds`; one that is being started is waited for longer."""
+        began = monotonic()
         with self._changed:
             while True:
                 if self._closed:
@@ -95,9 +98,12 @@ class WorkerPool:
                     return worker
                 if self._count < self.size:
                     self._count += 1
+                    self._starting += 1
                     break
-                if not self._changed.wait(deadline - monotonic()):
+                left = began + (max(seconds, START_SECONDS) if self._starting else seconds) - monotonic()
+                if left <= 0:
                     raise SourceUnavailable(f"all {self.size} workers of the source are busy; ask again later")
+                self._changed.wait(left)
         return self._start()
 
     def _start(self) -> "Worker":
@@ -105,10 +111,12 @@ class WorkerPool:
             worker = Worker(self.engine)
         except BaseException:
             with self._changed:
+                self._starting -= 1
                 self._count -= 1
-                self._changed.notify()
+                self._changed.notify_all()
             raise
         with self._changed:
+            self._starting -= 1
             self._busy.add(worker)
             if self._closed:
                 worker.stop()
@@ -139,6 +147,7 @@ class WorkerPool:
             if self._closed:
                 self._count -= 1
                 return
+            self._starting += 1
         threading.Thread(target=start, name="worker-start", daemon=True).start()
 
 

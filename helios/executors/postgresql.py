@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -282,4 +282,3 @@ def _rows(cursor: Any) -> Iterator[Sequence[Value]]:
     while rows := cursor.fetchmany(CHUNK):
         for row in rows:
             yield tuple(map(value_of, row))
-

@@ -13,6 +13,5 @@ class SqliteExecutor(EmbeddedSqlExecutor):
     def __init__(self, path: Path | str, *, limits: Limits | None = None, workers: int = 2) -> None:
         limits = limits or Limits()
         options = {"path": str(Path(path).resolve()), "max_memory": limits.max_memory}
-        super().__init__(
-            "sqlite", Engine("helios.executors.sql.sqlite_session:open_session", options), limits=limits, workers=workers
-        )
+        engine = Engine("helios.executors.sql.sqlite_session:open_session", options)
+        super().__init__("sqlite", engine, limits=limits, workers=workers)

@@ -12,7 +12,10 @@ from typing import Any
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.values import Value
 
-READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json"}  # fmt: skip
+READERS = {
+    ".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv",
+    ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json",
+}  # fmt: skip
 CHUNK = 256
 """Rows fetched at once."""
 OVERHEAD = 2**28
@@ -26,7 +29,7 @@ def open_session(options: Mapping[str, Any]) -> "DuckdbSession":
     path = options["path"]
     if path is not None and not Path(path).is_file():
         raise SourceUnavailable(f"{path}: there is no such database file")
-    settings = {
+    settings: dict[str, Any] = {
         "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
         "allow_community_extensions": "false", "allow_unsigned_extensions": "false",
         "threads": str(options["threads"]), "temp_directory": "", "python_enable_replacements": "false",

@@ -5,29 +5,34 @@ runs SQL from text (`query`, `query_to_xml`, `json_execute_serialized_sql`), sle
 `setseed`, `set_config`), or tells about the server (`version`, `current_setting`, `getenv`).
 """
 
-SHARED = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SHARED = _words(
     """
     abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling coalesce concat concat_ws cos cosh count cume_dist date
     degrees dense_rank exp first_value floor format group_concat instr json_array_length json_object lag last_value
     lead least greatest left length ln log log10 log2 lower ltrim max min mod nth_value ntile nullif percent_rank pi
-    pow power printf radians random rank replace right round row_number rtrim sign sin sinh substr substring sum tan
-    tanh trim trunc upper
-    """.split()
+    pow power printf radians random rank replace right round row_number rtrim sign sin sinh sqrt substr substring sum
+    tan tanh trim trunc upper
+    """
 )
 
-SQLITE = SHARED | frozenset(
+SQLITE = SHARED | _words(
     """
     bm25 char datetime glob hex highlight ifnull iif if json json_array json_each json_extract json_group_array
     json_group_object json_insert json_patch json_quote json_remove json_replace json_set json_tree json_type
     json_valid julianday like likelihood likely match octet_length offsets quote randomblob rank regexp snippet
     soundex sqlite_version strftime string_agg time timediff total typeof unhex unicode unixepoch unlikely zeroblob
     matchinfo current_date current_time current_timestamp
-    """.split()
+    """
 )
 SQLITE_OPERATORS = frozenset({"->", "->>"})
 """Operators that SQLite's authorizer sees as functions."""
 
-_ANALYTIC = frozenset(
+_ANALYTIC = _words(
     """
     array_agg array_append array_cat array_length array_position array_prepend array_to_string ascii bit_and bit_length
     bit_or bit_xor bool_and bool_or cardinality cbrt char_length character_length chr corr cot covar_pop covar_samp
@@ -39,11 +44,14 @@ _ANALYTIC = frozenset(
     split_part starts_with stddev stddev_pop stddev_samp string_agg string_to_array strpos timezone
     to_char to_date to_hex to_json to_timestamp translate unnest var_pop var_samp variance width_bucket
     array current_date current_time current_timestamp localtime localtimestamp
-    """.split()
+    """
 )
 
-DUCKDB = SHARED | _ANALYTIC | frozenset(
-    """
+DUCKDB = (
+    SHARED
+    | _ANALYTIC
+    | _words(
+        """
     age aggregate any_value apply approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null
     arg_min arg_min_null argmax argmin array_aggr array_aggregate array_apply array_concat array_contains
     array_cosine_distance array_cosine_similarity array_distance array_distinct array_extract array_filter array_has
@@ -78,12 +86,16 @@ DUCKDB = SHARED | _ANALYTIC | frozenset(
     to_minutes to_months to_quarters to_seconds to_weeks to_years today transaction_timestamp try_strptime typeof ucase
     unbin unhex unicode union_extract union_tag union_value url_decode url_encode uuid uuidv4 uuidv7 week weekday
     weekofyear weighted_avg wavg xor year yearweek unpivot_list
-    """.split()
+    """
+    )
 )
 
-POSTGRES = SHARED | _ANALYTIC | frozenset(
-    """
-    acosd age any_value array_dims array_fill array_lower array_ndims array_positions array_remove array_replace
+POSTGRES = (
+    SHARED
+    | _ANALYTIC
+    | _words(
+        """
+    acosd age any_value array_dims array_lower array_ndims array_positions array_remove array_replace
     array_to_json array_upper asind atan2d atand btrim clock_timestamp convert_from convert_to cosd cotd
     date_bin div enum_first enum_last enum_range erf get_bit get_byte is_normalized isfinite json_array_elements
     json_array_elements_text json_build_array json_build_object json_each_text json_object_agg json_object_keys
@@ -100,8 +112,9 @@ POSTGRES = SHARED | _ANALYTIC | frozenset(
     transaction_timestamp trim_array trim_scale ts_headline ts_rank ts_rank_cd tsvector_to_array unistr upper_inc
     upper_inf websearch_to_tsquery
     similarity word_similarity unaccent levenshtein soundex metaphone difference
-    """.split()
-)  # fmt: skip
+    """
+    )
+)
 
 BY_DIALECT = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES}
 
@@ -111,10 +124,11 @@ SYSTEM_TABLES = {
     "postgres": frozenset(),
 }
 """Tables of the system that may be read by their plain name: they say what a descriptor says anyway."""
+SYSTEM_PREFIXES = ("pg_", "_pg_", "sqlite_", "duckdb_", "pragma_", "dbstat", "fts3tokenize", "bytecode", "tables_used")
 INFORMATION_SCHEMA = frozenset({"tables", "columns", "schemata", "table_constraints", "key_column_usage",
                                 "referential_constraints", "constraint_column_usage"})  # fmt: skip
 
-BEFORE_PARENTHESIS = frozenset(
+BEFORE_PARENTHESIS = _words(
     """
     all and any array as between bigint binary bit bool boolean by bytea blob bpchar case cast char character columns
     cross cube date datetime dec decimal distinct double else end escape except exclude exists extract filter first
@@ -124,6 +138,6 @@ BEFORE_PARENTHESIS = frozenset(
     sample select sets similar smallint some struct substring tablesample text then time timestamp timestamptz timetz
     tinyint to trim try_cast union unnest using values varbit varchar varying when where window with within without
     first second bernoulli system reservoir overlay ordinality zone hugeint utinyint usmallint uinteger ubigint
-    """.split()
-)
+    """
+) | {"grouping sets"}
 """Keywords and types that may stand before a parenthesis without being a call."""

@@ -20,7 +20,7 @@ from helios.executors.sql.nodes import ALLOWED, FUNCTIONS, STATEMENTS, TYPES_REF
 
 if TYPE_CHECKING:
     from sqlglot import exp
-    from sqlglot.tokens import Token
+    from sqlglot import Token
 
 DIALECTS = ("sqlite", "duckdb", "postgres")
 MOST_CHARACTERS = 100_000
@@ -42,8 +42,7 @@ _NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 _ESCAPES = re.compile(r"(?:[^\\']|\\[nrt\\])*")
 _WIDTH = re.compile(r"%[^a-zA-Z%]*(?:\d{6}|\*)")
 _FILE_NAME = re.compile(r"[/\\:*?\[\].~]")
-_SIZED = {"repeat": 1, "pad": 1, "lpad": 1, "rpad": 1, "space": 0, "zeroblob": 0, "randomblob": 0, "array_fill": 1,
-          "bar": 3}  # fmt: skip
+_SIZED = {"repeat": 1, "pad": 1, "lpad": 1, "rpad": 1, "zeroblob": 0, "randomblob": 0, "bar": 3}  # fmt: skip
 """Functions whose result may be of any size, and which argument says so."""
 
 
@@ -62,6 +61,7 @@ class SqlGuard:
         if dialect not in DIALECTS:
             raise ValueError(f"no guard for the SQL dialect {dialect!r}; there are {', '.join(DIALECTS)}")
         self.dialect = dialect
+        self._mark = "$" if dialect == "duckdb" else ":"  # DuckDB writes `name: value` for an alias
         self._names = functions.BY_DIALECT[dialect]
         self._kept = lru_cache(maxsize=KEPT)(self._check)
 
@@ -82,7 +82,7 @@ class SqlGuard:
             raise QueryRejected("the query is nested too deeply") from None
         return CheckedQuery(made, names)
 
-    def _parse(self, text: str, *, ours: bool = False) -> "exp.Expression":
+    def _parse(self, text: str, *, ours: bool = False) -> "exp.Expr":
         from sqlglot.errors import ErrorLevel, SqlglotError
 
         tokens = self._tokens(text)
@@ -90,7 +90,7 @@ class SqlGuard:
             self._check_tokens(tokens)
         parser = _dialect(self.dialect).parser(error_level=ErrorLevel.IMMEDIATE)
         try:
-            trees = [tree for tree in parser.parse(tokens, text) if tree is not None]
+            trees: list[exp.Expr] = [tree for tree in parser.parse(tokens, text) if tree is not None]
         except SqlglotError as error:
             raise QueryRejected(f"this is not {self.dialect} SQL that the guard can read", _first(error)) from None
         if len(trees) != 1:
@@ -105,7 +105,7 @@ class SqlGuard:
         if found := _CONTROL.search(text):
             raise QueryRejected("control characters are not allowed", repr(found.group()))
         try:
-            tokens = _dialect(self.dialect).tokenize(text)
+            tokens: list[Token] = _dialect(self.dialect).tokenize(text)
         except SqlglotError as error:
             raise QueryRejected(f"this is not {self.dialect} SQL that the guard can read", _first(error)) from None
         if len(tokens) > MOST_TOKENS:
@@ -114,7 +114,7 @@ class SqlGuard:
 
     def _check_tokens(self, tokens: "list[Token]") -> None:
         """What can be said before parsing: how it begins, where it ends, how deep it goes."""
-        from sqlglot.tokens import TokenType
+        from sqlglot import TokenType
 
         depth = 0
         for number, token in enumerate(tokens):
@@ -132,18 +132,20 @@ class SqlGuard:
         if opening is None or opening.token_type not in begins:
             raise QueryRejected("only queries are allowed: SELECT, WITH, VALUES", opening.text if opening else "")
 
-    def _check_tree(self, tree: "exp.Expression", *, ours: bool = False) -> None:
+    def _check_tree(self, tree: "exp.Expr", *, ours: bool = False) -> None:
         if type(tree).__name__ not in STATEMENTS:
             raise QueryRejected("only queries are allowed: SELECT, WITH, VALUES", type(tree).__name__)
         for node in tree.walk():
             self._check_node(node, ours=ours)
 
-    def _check_node(self, node: "exp.Expression", *, ours: bool) -> None:
+    def _check_node(self, node: "exp.Expr", *, ours: bool) -> None:
         from sqlglot import exp
 
         kind = type(node).__name__
         if ours and isinstance(node, exp.Parameter):
             return
+        if isinstance(node, exp.Parameter | exp.SessionParameter):
+            raise QueryRejected(f"parameters are written {self._mark}name", self._part(node))
         if kind not in ALLOWED:
             raise QueryRejected(f"{_spelt(kind)} is not allowed", self._part(node))
         match node:
@@ -158,20 +160,23 @@ class SqlGuard:
                     raise QueryRejected(r"only \n, \r, \t and \\ are allowed as escapes", node.name)
             case exp.Placeholder():
                 if not _NAME.fullmatch(node.name) and not (ours and node.name.isdigit()):
-                    raise QueryRejected("parameters are written :name", self._part(node))
+                    raise QueryRejected(f"parameters are written {self._mark}name", self._part(node))
             case exp.DataType():
                 self._check_type(node)
+            case exp.Select() if not node.expressions:
+                raise QueryRejected("the query selects nothing", self._part(node))
             case exp.Table():
                 self._check_table(node)
             case exp.Func():
                 self._check_function(node)
         self._check_words(node)
 
-    def _check_words(self, node: "exp.Expression") -> None:
+    def _check_words(self, node: "exp.Expr") -> None:
         """Arguments that are plain text and not names or literals: they may only be keywords."""
         from sqlglot import exp
 
-        if isinstance(node, exp.Identifier | exp.Literal | exp.ByteString | exp.RawString | exp.HexString | exp.JSONPathKey):
+        literal = (exp.Identifier, exp.Literal, exp.ByteString, exp.RawString, exp.HexString, exp.JSONPathKey)
+        if isinstance(node, literal):
             return
         for value in node.args.values():
             for item in value if isinstance(value, list) else (value,):
@@ -198,8 +203,7 @@ class SqlGuard:
             if name not in functions.INFORMATION_SCHEMA:
                 raise QueryRejected("this table of the system is not open", self._part(table))
             return
-        system = ("pg_", "sqlite_", "duckdb_", "pragma_", "dbstat", "_pg_")
-        if name.startswith(system) and name not in functions.SYSTEM_TABLES[self.dialect]:
+        if name.startswith(functions.SYSTEM_PREFIXES) and name not in functions.SYSTEM_TABLES[self.dialect]:
             raise QueryRejected("tables of the system are not open", self._part(table))
         if any(part.startswith("pg_") or part in ("system", "temp") for part in (schema, catalog)):
             raise QueryRejected("tables of the system are not open", self._part(table))
@@ -207,7 +211,7 @@ class SqlGuard:
     def _check_function(self, node: "exp.Func") -> None:
         from sqlglot import exp
 
-        if isinstance(node.parent, exp.Dot):
+        if isinstance(node.parent, exp.Dot) and node.arg_key == "expression":
             raise QueryRejected("a function of a schema, or called on a value, is not allowed", self._part(node.parent))
         name = node.name.casefold()
         if type(node).__name__ not in FUNCTIONS and isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
@@ -228,14 +232,14 @@ class SqlGuard:
                 raise QueryRejected(f"at most {MOST_TIMES:,} are allowed here", self._part(node))
         if name in ("format", "printf") and any(_WIDTH.search(argument.name) for argument in arguments[:1]):
             raise QueryRejected(f"widths of at most {MOST_TIMES:,} are allowed here", self._part(node))
-        if name in ("generateseries", "range", "generate_series"):
+        if name in ("generateseries", "explodinggenerateseries", "range", "generate_series"):
             start, end = (numbers[0], numbers[1]) if len(numbers) > 1 else (0.0, numbers[0] if numbers else None)
             step = abs(numbers[2] or 1.0) if len(numbers) > 2 and numbers[2] is not None else 1.0
             if start is not None and end is not None and abs(end - start) / step > MOST_NUMBERS:
                 raise QueryRejected(f"a series has at most {MOST_NUMBERS:,} rows", self._part(node))
 
-    def _number_parameters(self, tree: "exp.Expression") -> tuple[str, ...]:
-        """Write parameters as the engine has them: `:name` in SQLite, `$1` elsewhere."""
+    def _number_parameters(self, tree: "exp.Expr") -> tuple[str, ...]:
+        """Write parameters (`$name` in DuckDB, `:name` elsewhere) as the driver has them: `$1`, `:name` in SQLite."""
         from sqlglot import exp
 
         names: list[str] = []
@@ -246,7 +250,7 @@ class SqlGuard:
                 node.replace(exp.Parameter(this=exp.Literal.number(names.index(node.name) + 1)))
         return tuple(names)
 
-    def _generate(self, tree: "exp.Expression") -> str:
+    def _generate(self, tree: "exp.Expr") -> str:
         from sqlglot.errors import ErrorLevel, UnsupportedError
 
         try:
@@ -254,9 +258,9 @@ class SqlGuard:
         except UnsupportedError as error:
             raise QueryRejected("the guard cannot write this part again", _first(error)) from None
 
-    def _check_calls(self, text: str, tree: "exp.Expression") -> None:
+    def _check_calls(self, text: str, tree: "exp.Expr") -> None:
         """Whatever stands before a parenthesis, in the text that the engine will see."""
-        from sqlglot.tokens import TokenType
+        from sqlglot import TokenType
 
         own = set(_own_names(tree))
         tokens = self._tokens(text)
@@ -269,7 +273,7 @@ class SqlGuard:
         if any(token.comments for token in tokens):
             raise QueryRejected("the guard cannot write this part again", "a comment")
 
-    def _part(self, node: "exp.Expression") -> str:
+    def _part(self, node: "exp.Expr") -> str:
         """What a message shows of a query."""
         return node.sql(self.dialect, comments=False)[:200]
 
@@ -281,7 +285,7 @@ def _dialect(name: str) -> Any:
     return Dialect.get_or_raise(name)
 
 
-def _own_names(tree: "exp.Expression") -> Iterator[str]:
+def _own_names(tree: "exp.Expr") -> Iterator[str]:
     """Names that a query introduces with a list of columns: `WITH t(a, b) AS`, `(…) AS t(a, b)`."""
     from sqlglot import exp
 
@@ -290,7 +294,7 @@ def _own_names(tree: "exp.Expression") -> Iterator[str]:
             yield alias.name.casefold()
 
 
-def _number(node: "exp.Expression") -> float | None:
+def _number(node: "exp.Expr") -> float | None:
     """The number that a literal states; None for anything else."""
     from sqlglot import exp
 

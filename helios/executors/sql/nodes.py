@@ -5,9 +5,14 @@ SYNTAX           clauses, operators, literals and names
 FUNCTIONS        calls that sqlglot knows by a class of their own; the rest is looked up by name (`functions`)
 """
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 STATEMENTS = frozenset({"Select", "Union", "Except", "Intersect", "Values", "Subquery"})
 
-SYNTAX = STATEMENTS | frozenset(
+SYNTAX = STATEMENTS | _words(
     """
     Add Adjacent Alias Aliases All And Any AtTimeZone Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr
     BitwiseRightShift BitwiseXor Boolean Bracket ByteString Case Cast Collate Column ColumnDef Columns CTE Cube DataType
@@ -18,10 +23,10 @@ SYNTAX = STATEMENTS | frozenset(
     Like Limit LimitOptions Literal LT LTE Match Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ Offset Or Order
     Ordered Overlaps Paren Placeholder PositionalColumn PropertyEQ Qualify RawString RespectNulls Rollup SimilarTo
     Slice Star Sub Table TableAlias TableSample TryCast Tuple Var Where Window WindowSpec With WithinGroup Xor
-    """.split()
+    """
 )
 
-FUNCTIONS = frozenset(
+FUNCTIONS = _words(
     """
     Abs Acos Acosh AddMonths AnyValue ApproxDistinct ApproxQuantile ApproxTopK ArgMax ArgMin Array ArrayAgg ArrayAll
     ArrayAny ArrayAppend ArrayCompact ArrayConcat ArrayContainedBy ArrayContains ArrayContainsAll ArrayDistinct
@@ -41,8 +46,8 @@ FUNCTIONS = frozenset(
     JSONObject JSONObjectAgg JSONStripNulls JSONType JSONValueArray JarowinklerSimilarity JustifyDays JustifyHours
     JustifyInterval Kurtosis Lag Last LastDay LastValue Lead Least Left Length Levenshtein List Ln Localtime
     Localtimestamp Log LogicalAnd LogicalOr Lower LowerHex MD5 MD5Digest MakeInterval ManhattanDistance Map
-    MapContainsKey MapFromEntries MapKeys MapSize Max Median Min Minute Mode Month Monthname MonthsBetween Nanvl
-    Normalize NthValue Ntile Nullif NumberToStr Nvl2 Overlay Pad ParseJSON ParseTime PercentRank PercentileCont
+    MapContainsKey MapFromEntries MapKeys MapSize MatchAgainst Max Median Min Minute Mode Month Monthname MonthsBetween
+    Nanvl Normalize NthValue Ntile Nullif NumberToStr Nvl2 Overlay Pad ParseJSON ParseTime PercentRank PercentileCont
     PercentileDisc Pi Pow Quantile Quarter Radians Rand Rank Reduce RegexpCount RegexpExtract RegexpExtractAll
     RegexpFullMatch RegexpILike RegexpInstr RegexpLike RegexpReplace RegexpSplit RegexpSubstr RegrAvgx RegrAvgy
     RegrCount RegrIntercept RegrR2 RegrSlope RegrSxx RegrSxy RegrSyy Repeat Replace Reverse Right Rint Round RowNumber
@@ -54,7 +59,7 @@ FUNCTIONS = frozenset(
     TsOrDsToTime TsOrDsToTimestamp Typeof Unhex Unicode UnixDate UnixMicros UnixMillis UnixSeconds UnixToStr
     UnixToTime UnixToTimeStr Unnest Upper Uuid VarMap Variance VariancePop Week WeekOfYear WidthBucket Year YearOfWeek
     YearOfWeekIso
-    """.split()
+    """
 )
 
 ALLOWED = SYNTAX | FUNCTIONS | {"Anonymous", "AnonymousAggFunc", "CombinedAggFunc"}

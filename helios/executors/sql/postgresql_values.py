@@ -9,7 +9,7 @@ from helios.executors.values import Value
 
 
 def register_loaders(connection: Any) -> None:
-    """Dates and times outside of Python's years, and `infinity`, as the server writes them."""
+    """Dates and times outside of Python's years, and `infinity`, as the server writes them; text of any bytes."""
     from psycopg.types.datetime import DateLoader, IntervalLoader, TimeLoader, TimestampLoader, TimestamptzLoader
 
     for name, base in {
@@ -17,6 +17,9 @@ def register_loaders(connection: Any) -> None:
         "timestamptz": TimestamptzLoader,
     }.items():  # fmt: skip
         connection.adapters.register_loader(name, _lenient(base))
+    if connection.info.encoding == "ascii":
+        for name in ("text", "varchar", "bpchar", "name"):
+            connection.adapters.register_loader(name, _text_loader())
 
 
 def value_of(value: Any) -> Value:
@@ -49,3 +52,14 @@ def _lenient(base: Any) -> Any:
                 return bytes(data).decode(errors="replace")
 
     return Lenient
+
+
+def _text_loader() -> Any:
+    """Of a database that does not know its encoding (SQL_ASCII), where psycopg gives bytes."""
+    from psycopg.adapt import Loader
+
+    class Text(Loader):
+        def load(self, data: Any) -> str:
+            return bytes(data).decode(errors="replace")
+
+    return Text

@@ -6,18 +6,21 @@ nothing can be attached, lengths and memory are limited, temporary data stays in
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
-from helios.executors.sql.functions import SQLITE, SQLITE_OPERATORS, SYSTEM_TABLES
+from helios.executors.sql.functions import SQLITE, SQLITE_OPERATORS, SYSTEM_PREFIXES, SYSTEM_TABLES
 from helios.executors.values import Value
 
 CACHE_KIB = 16 * 1024
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 64 * 2**20,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
@@ -30,6 +33,9 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
+FUNCTIONS = SQLITE | SQLITE_OPERATORS
+TABLES = SYSTEM_TABLES["sqlite"] | {"json_each", "json_tree"}
+"""What may be read beside the tables of the file."""
 READ_PRAGMAS = frozenset({"data_version", "page_size"})
 """What full-text tables ask of the database while they are read."""
 
@@ -50,14 +56,55 @@ class SqliteSession:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._tables: frozenset[str] = frozenset()
+        self._read_tables()
 
     def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
         """Columns and rows, read as they are wanted; QueryRejected or QueryFailed."""
+        try:
+            return self._run(text, parameters)
+        except QueryRejected:
+            self._read_tables()  # the schema may have changed since
+            return self._run(text, parameters)
+
+    def _run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
         try:
             cursor = self._connection.execute(text, {name: _bound(value) for name, value in parameters.items()})
         except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError) as error:
             raise _failure(error) from error
         return [column[0] for column in cursor.description or ()], _rows(cursor)
+
+    def _read_tables(self) -> None:
+        """Note which tables there are, and connect the virtual ones: their constructors ask for more."""
+        connection = self._connection
+        connection.set_authorizer(None)
+        found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        own = {name: (sql or "").upper() for name, sql in found if not _lower(name).startswith("sqlite_")}
+        self._tables = TABLES | {_lower(name) for name in own}
+        virtual = [name.replace('"', '""') for name, sql in own.items() if sql.startswith("CREATE VIRTUAL")]
+        for name in ("json_each", "json_tree", *virtual):
+            with suppress(sqlite3.Error):
+                connection.execute(f'SELECT 1 FROM "{name}" LIMIT 0').fetchall()
+        connection.set_authorizer(self._authorized)
+
+    def _authorized(
+        self, action: int, first: str | None, second: str | None, database: str | None, source: str | None
+    ) -> int:
+        """Reading tables of the file and calling known functions; nothing else."""
+        match action:
+            case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
+                allowed = True
+            case sqlite3.SQLITE_READ:
+                name = _lower(first or "")
+                unread = not second and not name.startswith(SYSTEM_PREFIXES)  # a name of the query: WITH t AS …
+                allowed = name in self._tables or unread
+            case sqlite3.SQLITE_FUNCTION:
+                allowed = _lower(second or "") in FUNCTIONS
+            case sqlite3.SQLITE_PRAGMA:
+                allowed = _lower(first or "") in READ_PRAGMAS and not second
+            case _:
+                allowed = False
+        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 def _rows(cursor: sqlite3.Cursor) -> Iterator[Sequence[Value]]:
@@ -71,7 +118,7 @@ def _rows(cursor: sqlite3.Cursor) -> Iterator[Sequence[Value]]:
 
 def _failure(error: Exception) -> QueryFailed | QueryRejected:
     message = str(error)
-    if "not authorized" in message or "prohibited" in message or "unsafe use" in message:
+    if "not authorized" in message or "prohibited" in message or "unsafe use" in message or "vtable" in message:
         return QueryRejected("the database does not allow this", message)
     return QueryFailed(message)
 
@@ -87,7 +134,6 @@ def _connect(path: Path, max_memory: int) -> sqlite3.Connection:
     ):  # fmt: skip
         connection.execute(f"PRAGMA {pragma}").fetchall()
     connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    connection.set_authorizer(_authorized)
     return connection
 
 
@@ -100,22 +146,9 @@ def _uri(path: Path) -> str:
     return f"file:{quote(str(path))}?mode=ro" + ("&immutable=1" if immutable else "")
 
 
-def _authorized(action: int, first: str | None, second: str | None, database: str | None, source: str | None) -> int:
-    """Reading tables and calling known functions; nothing else."""
-    match action:
-        case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
-            return sqlite3.SQLITE_OK
-        case sqlite3.SQLITE_READ:
-            name = (first or "").casefold()
-            closed = name.startswith(("sqlite_", "pragma_", "dbstat")) and name not in SYSTEM_TABLES["sqlite"]
-            return sqlite3.SQLITE_DENY if closed else sqlite3.SQLITE_OK
-        case sqlite3.SQLITE_FUNCTION:
-            known = (second or "").casefold() in SQLITE | SQLITE_OPERATORS
-            return sqlite3.SQLITE_OK if known else sqlite3.SQLITE_DENY
-        case sqlite3.SQLITE_PRAGMA:
-            reads = (first or "").casefold() in READ_PRAGMAS and not second
-            return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_DENY
+def _lower(name: str) -> str:
+    """As SQLite compares names: letters of ASCII alone."""
+    return name.translate(_ASCII_LOWER)
 
 
 def _text(data: bytes) -> str:

@@ -23,12 +23,22 @@ class Server:
     port: int
     folder: Path
 
-    def run(self, sql: str, database: str = "postgres") -> list[tuple]:
-        """Run statements as the owner."""
+    def connect(self):
+        """A connection as the owner, which reads values as the executor does."""
         import psycopg
 
-        with psycopg.connect(host=str(self.folder), port=self.port, user=OWNER, dbname=database, autocommit=True) as it:
-            cursor = it.execute(sql)
+        from helios.executors.sql.postgresql_values import register_loaders
+
+        connection = psycopg.connect(
+            host=str(self.folder), port=self.port, user=OWNER, dbname="postgres", autocommit=True
+        )
+        register_loaders(connection)
+        return connection
+
+    def run(self, sql: str) -> list[tuple]:
+        """Run statements as the owner."""
+        with self.connect() as connection:
+            cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
 

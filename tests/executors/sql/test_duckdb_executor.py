@@ -1,0 +1,169 @@
+"""DuckDB through the guard and a worker process: hostile, benign and runaway queries, and data files."""
+
+import hashlib
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from time import monotonic
+
+import pytest
+
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
+from helios.executors.base import Language, Limits, NativeQuery
+from helios.executors.duckdb import DuckdbExecutor
+from helios.executors.values import dumps, loads
+
+SHORT = Limits(timeout=1.0, max_memory=2**29)
+
+
+def sql(text: str, **parameters) -> NativeQuery:
+    return NativeQuery(Language.SQL, text, parameters)
+
+
+@pytest.fixture(scope="module")
+def executor(duckdb_file):
+    executor = DuckdbExecutor(duckdb_file, limits=SHORT, workers=2)
+    executor.warm_up()
+    yield executor
+    executor.close()
+
+
+def test_hostile_queries_are_refused_or_stopped(executor, hostile_duckdb, duckdb_file, reach):
+    before = hashlib.sha256(duckdb_file.read_bytes()).digest()
+    began = monotonic()
+    with pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
+        executor.execute(sql(reach.fill(hostile_duckdb)))
+    if isinstance(caught.value, QueryTimeout):
+        assert monotonic() - began < SHORT.timeout + 1.0
+        executor.warm_up()
+    reach.assert_untouched()
+    assert hashlib.sha256(duckdb_file.read_bytes()).digest() == before
+    assert [path.name for path in duckdb_file.parent.iterdir()] == [duckdb_file.name]
+
+
+def test_the_engine_alone_lets_nothing_happen(executor, hostile_duckdb, duckdb_file, reach):
+    """The second layer without the first: the same queries straight to a worker."""
+    before = hashlib.sha256(duckdb_file.read_bytes()).digest()
+    try:
+        result = executor._pool.run(sql(reach.fill(hostile_duckdb)), SHORT)
+    except (QueryRejected, QueryFailed, QueryTimeout):
+        executor.warm_up()
+    else:
+        assert "canary-" not in repr(result.rows)
+    reach.assert_untouched()
+    assert hashlib.sha256(duckdb_file.read_bytes()).digest() == before
+    assert [path.name for path in duckdb_file.parent.iterdir()] == [duckdb_file.name]
+
+
+def test_benign_queries_give_what_the_engine_gives(executor, benign_duckdb, duckdb_file, parameters):
+    """The same rows as the text that came in, executed by DuckDB without a guard."""
+    import duckdb
+
+    named = {name: value for name, value in parameters.items() if f"${name}" in benign_duckdb}
+    with duckdb.connect(duckdb_file, read_only=True) as connection:
+        expected = loads(dumps(plain_rows(connection.execute(benign_duckdb, named).fetchall())))
+    rows = executor.execute(sql(benign_duckdb, **parameters)).rows
+    assert repr(rows) == repr(expected)
+
+
+def plain_rows(rows: list) -> list:
+    """Rows with what the values of results lack as text."""
+    from helios.executors.sql.duckdb_session import _value
+
+    return [tuple(map(_value, row)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT sum(a.range * b.range % 7) FROM range(10000000) a, range(10000000) b",
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t",
+        "SELECT a.range FROM range(1000000) a, range(1000) b ORDER BY hash(a.range + b.range) DESC",
+        "SELECT list(a.range) FROM range(9000000) a, range(9) b",
+        "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT max(length(s)) FROM t",
+        "SELECT count(*) FROM range(200000) a WHERE regexp_matches(repeat('a', 5000) || a.range, '(a?){50}(a*)*b$')",
+    ],
+    ids=["cross-join", "recursion", "a-billion-rows", "list", "doubling", "regex"],
+)
+def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text):
+    executor.warm_up()
+    began = monotonic()
+    with pytest.raises((QueryTimeout, QueryFailed)):
+        executor.execute(sql(text))
+    assert monotonic() - began < SHORT.timeout + 1.0
+    assert executor.execute(sql("SELECT 1")).rows == ((1,),)
+
+
+def test_caps_are_said_out_loud(executor):
+    result = executor.execute(sql("SELECT * FROM range(9000000) a, range(9000000) b"), Limits(max_rows=3, timeout=5))
+    assert (len(result), result.truncated) == (3, "rows")
+    wide = sql("SELECT repeat('x', 1200) FROM range(2)")
+    result = executor.execute(wide, Limits(max_bytes=2000))
+    assert (len(result), result.truncated) == (1, "bytes")
+
+
+def test_values_keep_their_types(executor):
+    text = "DATE '2024-01-02', TIMESTAMP '2024-01-02 03:04:05', INTERVAL 1 DAY, 1.50::DECIMAL(4, 2), [1, 2], {'a': 1}"
+    (row,) = executor.execute(sql(f"SELECT {text}")).rows
+    assert row == (date(2024, 1, 2), datetime(2024, 1, 2, 3, 4, 5), timedelta(1), Decimal("1.50"), (1, 2), {"a": 1})
+
+
+def test_the_engine_says_what_is_wrong(executor):
+    with pytest.raises(QueryFailed, match="prize"):
+        executor.execute(sql("SELECT prize FROM item"))
+
+
+@pytest.fixture(scope="module")
+def data_files(tmp_path_factory):
+    import duckdb
+
+    folder = tmp_path_factory.mktemp("data files")
+    (folder / "it's.csv").write_text("id,name\n1,a\n2,b\n")
+    (folder / "log.jsonl").write_text('{"id": 1, "at": "2024-01-02"}\n')
+    duckdb.sql(f"COPY (SELECT range AS n FROM range(10)) TO '{folder / 'numbers.parquet'}'")
+    return {"people": folder / "it's.csv", "my log": folder / "log.jsonl", "numbers": folder / "numbers.parquet"}
+
+
+def test_data_files_are_tables(data_files):
+    executor = DuckdbExecutor(files=data_files, workers=1)
+    try:
+        text = 'SELECT name, at, n FROM people, "my log" AS l, numbers WHERE l.id = n AND n = people.id'
+        result = executor.execute(sql(text))
+        assert result.rows == (("a", date(2024, 1, 2), 1),)
+        for path in data_files.values():
+            with pytest.raises(QueryRejected, match="files are not read"):
+                executor.execute(sql(f'SELECT * FROM "{path}"'))
+            with pytest.raises((QueryRejected, QueryFailed)):
+                executor._pool.run(sql(f"""SELECT * FROM "{path}" """), Limits())
+        with pytest.raises(QueryRejected):
+            executor.execute(sql("INSERT INTO numbers VALUES (1)"))
+    finally:
+        executor.close()
+
+
+@pytest.mark.parametrize("name", ["missing.duckdb", "text.duckdb"])
+def test_what_is_no_database_is_unavailable(tmp_path, name):
+    (tmp_path / "text.duckdb").write_text("no database " * 1000)
+    executor = DuckdbExecutor(tmp_path / name)
+    with pytest.raises(SourceUnavailable, match=name):
+        executor.execute(sql("SELECT 1"))
+    executor.close()
+
+
+def test_unknown_data_files_are_unavailable(tmp_path):
+    (tmp_path / "a.xyz").write_text("")
+    executor = DuckdbExecutor(files={"a": tmp_path / "a.xyz"})
+    with pytest.raises(SourceUnavailable, match="not a kind of data file"):
+        executor.warm_up()
+    executor.close()
+    with pytest.raises(ValueError, match="either"):
+        DuckdbExecutor()
+
+
+def test_a_trivial_query_costs_little(executor):
+    """The fast tenth of guard and worker: a busy machine delays the rest."""
+    times = []
+    for _ in range(100):
+        began = monotonic()
+        executor.execute(sql("SELECT 1"))
+        times.append(monotonic() - began)
+    assert sorted(times)[10] < 0.005
