@@ -122,7 +122,8 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("for each/each/per/every/for every/each of/for all different/of each/in each/by each/with each/grouped by"
      "/group by/for each of/respective/corresponding/corresonding/broken down by", Cue.EACH, None),
     ("order by/ordered by/sort by/sorted by/ranked by/arranged by/listed by/rank by/arrange by/in order of/order of"
-     "/in the order of/sorted in/ordered in/sort in/ordered/sorted/order/sort/ordering/in order/sorted from"
+     "/in the order of/sorted in/ordered in/sort in/sorted/sort/ordered descending/ordered ascending"
+     "/ordering/in order/sorted from"
      "/ordered from/sort them by/order them by/order the result by/sort the result by/in the order/by order of",
      Cue.ORDER, None),
     ("ascending/increasing/alphabetical/lexicographic/lexicographical/alphabetically/asc/alphabetic/from low to high"

@@ -29,8 +29,8 @@ from helios.sources.descriptor import RelationalSchema
 
 log = logging.getLogger(__name__)
 
-THRESHOLD = 0.6
-"""Confidence from which a query is worth an answer."""
+THRESHOLD = 0.65
+"""Confidence from which a query is worth an answer: one content word that names nothing is already too much."""
 BEYOND = (
     "percentage", "percent", "proportion", "ratio", "difference", "median", "instead", "respectively", "twice", "half",
     "rank", "growth", "per", "same",
@@ -125,7 +125,7 @@ def _confidence(reading: Reading, result: ResultSet, rival: float | None) -> flo
     score = 2.2
     score -= 1.6 * len(reading.loose)
     for word in reading.unread:
-        score -= 3.0 if word in BEYOND else 0.3 if word in LIGHT_VERBS or word.endswith(("ed", "ing", "en")) else 1.2
+        score -= 3.0 if word in BEYOND else 0.3 if word in LIGHT_VERBS or word.endswith(("ed", "ing", "en")) else 1.8
     score -= 1.0 * reading.far + 1.5 * len(reading.unmet)
     score -= 2.5 * max(0.0, 0.9 - reading.settled.weakest)
     if rival is not None:
