@@ -14,7 +14,7 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.words import lemma
 
-BESIDE = ("corresponding", "corresonding", "respective")
+BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
 AGGREGATES = (
     ("total", Aggregate.SUM),
