@@ -68,8 +68,8 @@ _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
     # comparatives, superlatives, more?, attributes, attributes that run the other way
     ("older", "oldest eldest", True, "age", "birth born founded built year_built"),
     ("younger", "youngest", False, "age", "birth born"),
-    ("heavier", "heaviest", True, "weight mass tonnage", ""),
-    ("lighter", "lightest", False, "weight mass tonnage", ""),
+    ("heavier", "heaviest", True, "weight mass", ""),
+    ("lighter", "lightest", False, "weight mass", ""),
     ("taller", "tallest", True, "height", ""),
     ("longer", "longest", True, "length duration distance time runtime", ""),
     ("shorter", "shortest", False, "length duration height distance time runtime", ""),
@@ -120,9 +120,10 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/haven't/cannot/lack/none of"
      "/other than/except/excluding/except for/besides/not any/nor/neither", Cue.NOT, None),
     ("for each/each/per/every/for every/each of/for all different/of each/in each/by each/with each/grouped by"
-     "/group by/for each of/respective/corresponding/corresonding/broken down by", Cue.EACH, None),
+     "/group by/for each of/respective/corresponding/broken down by", Cue.EACH, None),
     ("order by/ordered by/sort by/sorted by/ranked by/arranged by/listed by/rank by/arrange by/in order of/order of"
-     "/in the order of/sorted in/ordered in/sort in/ordered/sorted/order/sort/ordering/in order/sorted from"
+     "/in the order of/sorted in/ordered in/sort in/sorted/sort/ordered descending/ordered ascending"
+     "/ordering/in order/sorted from"
      "/ordered from/sort them by/order them by/order the result by/sort the result by/in the order/by order of",
      Cue.ORDER, None),
     ("ascending/increasing/alphabetical/lexicographic/lexicographical/alphabetically/asc/alphabetic/from low to high"

@@ -14,10 +14,11 @@ from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.doubt import far_values, unmet_cues, unplaced
 from helios.routing.formulation.linking import distribute, link_schema, link_values
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan
-from helios.routing.formulation.planning import far_values, make_plan, unplaced
+from helios.routing.formulation.planning import make_plan
 from helios.routing.formulation.reading import read
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
@@ -28,13 +29,19 @@ from helios.sources.descriptor import RelationalSchema
 
 log = logging.getLogger(__name__)
 
-THRESHOLD = 0.6
-"""Confidence from which a query is worth an answer."""
+THRESHOLD = 0.65
+"""Confidence from which a query is worth an answer: one content word that names nothing is already too much."""
 BEYOND = (
     "percentage", "percent", "proportion", "ratio", "difference", "median", "instead", "respectively", "twice", "half",
     "rank", "growth", "per", "same",
 )  # fmt: skip
 """Operations that plans cannot express."""
+LIGHT_VERBS = (
+    "use", "own", "work", "get", "got", "play", "belong", "correspond", "live", "make", "come", "go", "take", "hold",
+    "run", "exist", "appear", "contain", "cause", "lead", "buy", "place", "want", "know", "visit", "manage", "teach",
+    "write", "lose", "win", "say", "see", "put", "let", "keep", "old", "ever", "just", "total", "number", "time",
+)  # fmt: skip
+"""Words that often stand between names and say little of their own."""
 TRIED = 3
 """Plans that are executed."""
 
@@ -49,6 +56,8 @@ class Reading:
     """Values, numbers and columns that the plan leaves out."""
     unread: tuple[str, ...]
     """Content words that name nothing."""
+    unmet: tuple[str, ...] = ()
+    """Operations that the question says and the plan lacks."""
     far: int = 0
     """Ordinary words that were taken for values of tables that the question does not name."""
 
@@ -104,7 +113,8 @@ def read_question(question: str, schema: SchemaView, source: Source) -> list[Rea
         plan = make_plan(draft, settled, schema)
         if plan is not None and str(plan) not in readings:
             readings[str(plan)] = Reading(
-                plan, settled, tuple(unplaced(draft, settled)), unread, far_values(draft, settled)
+                plan, settled, tuple(unplaced(draft, settled)), unread, tuple(unmet_cues(draft, plan)),
+                far_values(draft, settled),
             )  # fmt: skip
     return list(readings.values())
 
@@ -115,8 +125,8 @@ def _confidence(reading: Reading, result: ResultSet, rival: float | None) -> flo
     score = 2.2
     score -= 1.6 * len(reading.loose)
     for word in reading.unread:
-        score -= 3.0 if word in BEYOND else 0.3 if word.endswith(("ed", "ing", "en")) else 0.6
-    score -= 1.0 * reading.far
+        score -= 3.0 if word in BEYOND else 0.3 if word in LIGHT_VERBS or word.endswith(("ed", "ing", "en")) else 1.8
+    score -= 1.0 * reading.far + 1.5 * len(reading.unmet)
     score -= 2.5 * max(0.0, 0.9 - reading.settled.weakest)
     if rival is not None:
         score -= max(0.0, 0.8 - 4.0 * (reading.settled.score - rival))
@@ -127,5 +137,5 @@ def _confidence(reading: Reading, result: ResultSet, rival: float | None) -> flo
 
 
 def _explain(reading: Reading) -> str:
-    left = ", ".join([*(p.text for p in reading.loose), *reading.unread])
+    left = ", ".join([*(p.text for p in reading.loose), *reading.unread, *reading.unmet])
     return f"{reading.plan}" + (f"; not read: {left}" if left else "")

@@ -351,27 +351,3 @@ def _overlap(first: Condition, second: Condition) -> bool:
         return True
     left, right = low.values[0], high.values[0]
     return isinstance(left, int | float) and isinstance(right, int | float) and left < right
-
-
-def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
-    """Values, numbers and filtered columns that the plan says nothing of."""
-    placed = {id(p) for f in draft.filters if settled.of(f) for p in (f.subject, f.value, f.second) if p is not None}
-    placed |= {id(i.piece) for i in (*draft.select, *draft.groups, *draft.orders) if i.piece is not None}
-    placed |= {id(c.piece) for c in draft.having if c.piece is not None}
-    loose = [p for p in draft.pieces if p.cue in (Cue.VALUE, Cue.COLUMN, Cue.NUMBER) and id(p) not in placed]
-    numbers = len(draft.having) + (draft.limit is not None and draft.limit > 1)
-    counted = [p for p in loose if p.cue == Cue.NUMBER][:numbers]
-    return [p for p in loose if p not in counted]
-
-
-def far_values(draft: Draft, settled: Settled) -> int:
-    """How many ordinary words are taken for values of tables that no other mention leads to."""
-    named = {table for piece in draft.mentions for table in piece.tables}
-    named |= {column.table for item in draft.select if (column := settled.of(item)) is not None}
-    count = 0
-    for part in draft.filters:
-        column, piece = settled.of(part), part.value
-        if column is None or piece is None or piece.cue != Cue.VALUE or piece.quoted or part.subject is not None:
-            continue
-        count += piece.text.islower() and column.table not in named
-    return count

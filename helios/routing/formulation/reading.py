@@ -14,7 +14,7 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.words import lemma
 
-BESIDE = ("corresponding", "corresonding", "respective")
+BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
 AGGREGATES = (
     ("total", Aggregate.SUM),
@@ -267,7 +267,7 @@ class _Reader(ConditionReader):
     def _table(self, piece: Piece) -> None:
         self.like = None
         main = self.draft.mentions[0] if self.draft.mentions else None
-        coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside or self.behind(Cue.ASK)
+        coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside or self._asked_anew()
         self.beside = False
         self.draft.mentions.append(piece)
         if self.each:
@@ -319,6 +319,11 @@ class _Reader(ConditionReader):
         else:
             self._select(piece)
         self.after_of = False
+
+    def _asked_anew(self) -> bool:
+        """Whether "what" or "which" stands before a table, after something else was asked for."""
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        return before is not None and before.cue == Cue.ASK and before.payload is None
 
     def _predicate(self) -> bool:
         """Whether a column follows another one, or a table and a verb, so that it says something about them."""
