@@ -19,8 +19,7 @@ from helios.executors.sql import functions
 from helios.executors.sql.nodes import ALLOWED, FUNCTIONS, STATEMENTS, TYPES_REFUSED
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-    from sqlglot import Token
+    from sqlglot import Token, exp
 
 DIALECTS = ("sqlite", "duckdb", "postgres")
 MOST_CHARACTERS = 100_000
