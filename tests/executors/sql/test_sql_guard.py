@@ -140,8 +140,9 @@ def test_any_text_is_a_query_or_refused(text):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
-    ("opening", "closing"), [("DATE (", ")"), ("{'a': ", "}"), ("[", "]"), ("(SELECT ", ")"), ("1 IN (", ")"), ("a(b[", "")]
-)  # fmt: skip
+    ("opening", "closing"),
+    [("DATE (", ")"), ("{'a': ", "}"), ("[", "]"), ("(SELECT ", ")"), ("1 IN (", ")"), ("a(b[", "")],
+)
 def test_nesting_that_makes_the_parser_go_back_and_forth_is_given_up(dialect, opening, closing):
     began = process_time()
     with suppress(QueryRejected):
