@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 DIALECTS = ("sqlite", "duckdb", "postgres")
 MOST_CHARACTERS = 100_000
-MOST_TOKENS = 20_000
+MOST_TOKENS = 5_000
 MOST_NESTING = 100
 """Parentheses and brackets within each other."""
+MOST_MOVES = 40
+"""Steps of the parser for each word, beside FREE_MOVES: nested constructors can make it try twice as much a level."""
+FREE_MOVES = 5_000
 MOST_TIMES = 100_000
 """How often `repeat` may repeat, how far `lpad` may pad, how wide `format` may print."""
 MOST_NUMBERS = 10_000_000
@@ -87,7 +90,7 @@ class SqlGuard:
         tokens = self._tokens(text)
         if not ours:
             self._check_tokens(tokens)
-        parser = _dialect(self.dialect).parser(error_level=ErrorLevel.IMMEDIATE)
+        parser = _bounded_parser(self.dialect)(error_level=ErrorLevel.IMMEDIATE, dialect=self.dialect)
         try:
             trees: list[exp.Expr] = [tree for tree in parser.parse(tokens, text) if tree is not None]
         except SqlglotError as error:
@@ -282,6 +285,22 @@ def _dialect(name: str) -> Any:
     from sqlglot.dialects.dialect import Dialect
 
     return Dialect.get_or_raise(name)
+
+
+@lru_cache(maxsize=len(DIALECTS))
+def _bounded_parser(name: str) -> Any:
+    """The dialect's parser, which gives up where it goes back and forth without end."""
+
+    class BoundedParser(_dialect(name).parser_class):  # type: ignore[misc]
+        moves = 0
+
+        def _advance(self, times: int = 1) -> None:
+            self.moves += 1
+            if self.moves > FREE_MOVES + MOST_MOVES * len(self._tokens):
+                raise QueryRejected("the query is nested too deeply")
+            super()._advance(times)
+
+    return BoundedParser
 
 
 def _own_names(tree: "exp.Expr") -> Iterator[str]:

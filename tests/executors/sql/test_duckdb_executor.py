@@ -80,7 +80,7 @@ def plain_rows(rows: list) -> list:
         "SELECT a.range FROM range(1000000) a, range(1000) b ORDER BY hash(a.range + b.range) DESC",
         "SELECT list(a.range) FROM range(9000000) a, range(9) b",
         "WITH RECURSIVE t(s) AS (SELECT 'xxxxxxxx' UNION ALL SELECT s || s FROM t) SELECT max(length(s)) FROM t",
-        "SELECT count(*) FROM range(200000) a WHERE regexp_matches(repeat('a', 5000) || a.range, '(a?){50}(a*)*b$')",
+        "SELECT count(*) FROM range(9000000) a WHERE regexp_matches(repeat('a', 5000) || a.range, '(a?){50}(a|b)*c')",
     ],
     ids=["cross-join", "recursion", "a-billion-rows", "list", "doubling", "regex"],
 )
@@ -166,4 +166,5 @@ def test_a_trivial_query_costs_little(executor):
         began = monotonic()
         executor.execute(sql("SELECT 1"))
         times.append(monotonic() - began)
+    print(f"duckdb: p50 {sorted(times)[50] * 1e3:.2f} ms, p90 {sorted(times)[90] * 1e3:.2f} ms")
     assert sorted(times)[10] < 0.005

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -134,6 +136,18 @@ def test_any_text_is_a_query_or_refused(text):
             guard.check(text)
         except QueryRejected:
             continue
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [("DATE (", ")"), ("{'a': ", "}"), ("[", "]"), ("(SELECT ", ")"), ("1 IN (", ")"), ("a(b[", "")],
+)
+def test_nesting_that_makes_the_parser_go_back_and_forth_is_given_up(dialect, opening, closing):
+    began = process_time()
+    with suppress(QueryRejected):
+        GUARDS[dialect].check("SELECT " + opening * 90 + "1" + closing * 90)
+    assert process_time() - began < 2.0
 
 
 @pytest.mark.parametrize(("folder", "file", "key"), [("bird_minidev", "questions", "SQL"), ("spider", "dev", "query")])
