@@ -69,6 +69,15 @@ class WorkerPool:
         """Have one worker ready; SourceUnavailable where the engine cannot open the source."""
         self._give(self._take(monotonic() + START_SECONDS))
 
+    def renew(self) -> None:
+        """Kill all idle workers, so that the next query opens the source anew: its files have changed."""
+        with self._changed:
+            idle, self._idle = list(self._idle), deque()
+            self._count -= len(idle)
+            self._changed.notify_all()
+        for worker in idle:
+            worker.kill()
+
     def close(self) -> None:
         """Kill all idle workers; those at work end with their query."""
         with self._changed:
