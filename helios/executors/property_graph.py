@@ -33,42 +33,15 @@ LONGEST_PATH = 2**20
 """Relationships of an unbounded path; the deadline ends longer searches sooner."""
 BATCH = 256
 OPERATORS = frozenset(
-    [
-        "ACCUMULATE",
-        "AGGREGATE",
-        "AGGREGATE_FINALIZE",
-        "AGGREGATE_SCAN",
-        "ALL_SHORTEST_PATHS",
-        "COUNT_REL_TABLE",
-        "CROSS_PRODUCT",
-        "DISTINCT",
-        "DUMMY_SCAN",
-        "DUMMY_SIMPLE_SINK",
-        "EMPTY_RESULT",
-        "EXPRESSIONS_SCAN",
-        "EXTEND",
-        "FILTER",
-        "FLATTEN",
-        "HASH_JOIN",
-        "INDEX_LOOKUP",
-        "INTERSECT",
-        "LIMIT",
-        "MULTIPLICITY_REDUCER",
-        "NODE_LABEL_FILTER",
-        "ORDER_BY",
-        "PATH_PROPERTY_PROBE",
-        "PRIMARY_KEY_SCAN_NODE_TABLE",
-        "PROJECTION",
-        "RECURSIVE_EXTEND",
-        "SCAN_NODE_TABLE",
-        "SEMI_MASKER",
-        "TOP_K",
-        "UNION",
-        "UNION_ALL",
-        "UNWIND",
-    ]
-)
-TITLE = re.compile(r"[A-Z][A-Z_ ]+")
+    (
+        "ACCUMULATE", "AGGREGATE", "COUNT_REL_TABLE", "CROSS_PRODUCT", "DISTINCT", "DUMMY_SCAN", "EMPTY_RESULT",
+        "EXPRESSIONS_SCAN", "EXTEND", "FILTER", "FLATTEN", "HASH_JOIN", "INTERSECT", "LIMIT", "MULTIPLICITY_REDUCER",
+        "NODE_LABEL_FILTER", "ORDER_BY", "PATH_PROPERTY_PROBE", "PROJECTION", "QUERY_PRIMARY_KEY_LOOKUP",
+        "RECURSIVE_EXTEND", "SCAN_NODE_TABLE",
+        "SEMI_MASKER", "UNION_ALL", "UNWIND",
+    )
+)  # fmt: skip
+"""What a plan may do: read, join and compute."""
 
 
 class PropertyGraphExecutor:
@@ -157,8 +130,8 @@ class LadybugSession:
     def __init__(self, database: Any) -> None:
         import ladybug
 
-        self._connection = ladybug.Connection(database, num_threads=1)
-        self._lookups = ladybug.Connection(database, num_threads=1)
+        self._connection: Any = ladybug.Connection(database, num_threads=1)
+        self._lookups: Any = ladybug.Connection(database, num_threads=1)
         self._connection.execute(f"CALL var_length_extend_max_depth={LONGEST_PATH}")
         self._labels: dict[str, tuple[str, ...]] = {}
         self._keys: dict[str, str] = {}

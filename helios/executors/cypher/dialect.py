@@ -15,6 +15,8 @@ from helios.executors.cypher.render import Renderer, conditions_of, constant
 from helios.executors.cypher.scope import Binding, Scope, Type
 from helios.executors.cypher.tokens import name
 
+MAX_WRITTEN = 100_000
+"""Characters of one expression as it is written for ladybug."""
 ALL_ROWS = 2**63 - 1
 SHORTEST = {"shortestPath": "SHORTEST", "allShortestPaths": "ALL SHORTEST"}
 Relationships = list[tuple[s.Relationship, tuple[RelationshipTable, ...]]]
@@ -137,8 +139,7 @@ class LadybugRenderer(Renderer):
             raise QueryFailed("`.*` works on nodes and relationships only")
         items: dict[str, s.Expression] = {}
         if expression.all and binding is not None:
-            keys = dict.fromkeys(key for table in (*binding.nodes, *binding.relationships) for key in table.properties)
-            items = {key: s.Property(s.Variable(expression.variable), key) for key in keys}
+            items = {key: s.Property(s.Variable(expression.variable), key) for key in binding.columns}
         return self.map(s.MapOf(tuple((items | dict(expression.items)).items())))
 
     def binary(self, expression: s.Binary) -> str:
@@ -195,7 +196,10 @@ class LadybugRenderer(Renderer):
             return self._has_labels(expression)
         if isinstance(expression, s.Parameter):
             return f"${expression.name}"
-        return super().write(expression)
+        text = super().write(expression)
+        if len(text) > MAX_WRITTEN:  # some forms write an operand several times, and those nest
+            raise QueryFailed("the query is too long in this engine's dialect; ask for less at once")
+        return text
 
     def _has_labels(self, expression: s.HasLabels) -> str:
         binding = self.scope.bindings.get(expression.variable)

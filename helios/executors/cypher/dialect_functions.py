@@ -28,6 +28,7 @@ PARTS_OF_TIME = {
 } | {"epochSeconds": "epoch"}
 NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?"
 INTEGER = r"[+-]?[0-9]{1,18}(\.[0-9]*)?"
+TRAILING_ZEROS, FIRST_GROUP = constant(r"(\.[0-9]+?)0+$"), constant(r"\1")
 UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
 
 
@@ -97,7 +98,7 @@ def _to_string(renderer: "LadybugRenderer", call: s.Call) -> str:
         case Type.STRING:
             return argument
         case Type.FLOAT:
-            return f"regexp_replace(cast({argument} AS STRING), {constant(r'(\.[0-9]+?)0+$')}, {constant(r'\1')})"
+            return f"regexp_replace(cast({argument} AS STRING), {TRAILING_ZEROS}, {FIRST_GROUP})"
         case Type.BOOLEAN:
             return f"lower(cast({argument} AS STRING))"
     return f"cast({argument} AS STRING)"
@@ -145,10 +146,9 @@ def _keys(renderer: "LadybugRenderer", call: s.Call) -> str:
     if binding is None or not (binding.nodes or binding.relationships):
         return missing(renderer, call)
     (written,) = arguments_of(renderer, call, 1)
-    names = dict.fromkeys(key for table in (*binding.nodes, *binding.relationships) for key in table.properties)
     cases = ", ".join(
         f"CASE WHEN {written}.`{key}` IS NULL THEN NULL ELSE {constant(key)} END"
-        for key in names
+        for key in binding.columns
         if not key.startswith("helios_")
     )
     return f"list_filter([{cases}], helios_x -> helios_x IS NOT NULL)"
@@ -203,6 +203,7 @@ def _is_not_null(renderer: "LadybugRenderer", call: s.Call) -> str:
     return f"({arguments_of(renderer, call, 1)[0]} IS NOT NULL)"
 
 
+TRUE_OR_FALSE = "CASE lower(trim(cast({0} AS STRING))) WHEN 'true' THEN true WHEN 'false' THEN false END"
 SPREAD = "abs(sum(cast({0} AS DOUBLE) * {0}) - sum(cast({0} AS DOUBLE)) * avg({0}))"
 WRITERS: dict[str, Writer] = {
     "tofloat": _to_float, "tofloatornull": _to_float, "tointeger": _to_integer, "tointegerornull": _to_integer,
@@ -210,8 +211,7 @@ WRITERS: dict[str, Writer] = {
     "char_length": renamed("size"), "character_length": renamed("size"), "substring": _substring, "round": _round,
     "labels": _labels, "keys": _keys, "elementid": _element_id, "date": _date, "datetime": _datetime,
     "localdatetime": _datetime, "duration": _duration, "exists": _is_not_null,
-    "toboolean": template("CASE lower(trim(cast({0} AS STRING))) WHEN 'true' THEN true WHEN 'false' THEN false END"),
-    "tobooleanornull": template("CASE lower(trim(cast({0} AS STRING))) WHEN 'true' THEN true WHEN 'false' THEN false END"),
+    "toboolean": template(TRUE_OR_FALSE), "tobooleanornull": template(TRUE_OR_FALSE),
     "type": renamed("label"), "startnode": renamed("start_node"), "endnode": renamed("end_node"),
     "relationships": renamed("rels"), "head": template("list_any_value(list_slice({0}, 1, 1))"),
     "last": template("list_any_value(list_slice({0}, -1, -1))"), "tail": template("list_slice({0}, 2, -1)"),

@@ -161,8 +161,7 @@ class ExpressionParser(Cursor):
         return s.Slice(of, low, high)
 
     def _atom(self) -> s.Expression:
-        token = self.token
-        match token.kind:
+        match self.token.kind:
             case Kind.STRING:
                 return s.Constant(self.take().text)
             case Kind.NUMBER:
@@ -171,16 +170,19 @@ class ExpressionParser(Cursor):
                 return self._worded()
             case Kind.NAME:
                 return self._named()
-            case Kind.SYMBOL if token.text == "(":
-                return self._bracketed()
-            case Kind.SYMBOL if token.text == "[":
-                return self._list()
-            case Kind.SYMBOL if token.text == "{":
-                return self.map()
-            case Kind.SYMBOL if token.text == "$":
-                self.take()
-                return s.Parameter(self.name("a parameter"))
-        self.fail("an expression")
+        return self._opened()
+
+    def _opened(self) -> s.Expression:
+        """What starts with a symbol."""
+        if self.is_symbol("("):
+            return self._bracketed()
+        if self.is_symbol("["):
+            return self._list()
+        if self.is_symbol("{"):
+            return self.map()
+        if not self.skip_symbol("$"):
+            self.fail("an expression")
+        return s.Parameter(self.name("a parameter"))
 
     def _number(self) -> s.Expression:
         text = self.token.text

@@ -6,7 +6,8 @@ lower case, values as Neo4j spells them.
 
 AGGREGATES = ("avg", "collect", "count", "max", "min", "percentileCont", "percentileDisc", "stDev", "stDevP", "sum")
 GRAPH = (
-    "elementId", "endNode", "id", "keys", "labels", "length", "nodes", "properties", "relationships", "startNode", "type",
+    "elementId", "endNode", "id", "keys", "labels", "length", "nodes", "properties", "relationships", "startNode",
+    "type",
 )  # fmt: skip
 LISTS = ("head", "isEmpty", "last", "range", "reverse", "size", "tail")
 NUMBERS = (

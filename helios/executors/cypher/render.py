@@ -244,8 +244,9 @@ class Renderer:
 
 def conditions_of(match: s.Match) -> list[s.Expression]:
     """The conditions inside a MATCH's patterns, then its own."""
-    parts = (part for path in match.paths for part in (*path.nodes, *path.relationships))
-    inside = [part.where for part in parts if part.where is not None]
+    wheres = [part.where for path in match.paths for part in path.nodes]
+    wheres += [part.where for path in match.paths for part in path.relationships]
+    inside = [where for where in wheres if where is not None]
     return inside if match.where is None else [*inside, match.where]
 
 

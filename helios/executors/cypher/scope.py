@@ -25,7 +25,8 @@ class Type(StrEnum):
 NUMBERS = (Type.INTEGER, Type.FLOAT)
 RESULTS = {
     Type.INTEGER: ("count", "size", "tointeger", "length", "char_length", "id", "sign", "timestamp"),
-    Type.FLOAT: ("avg", "tofloat", "sqrt", "round", "floor", "ceil", "stdev", "stdevp", "percentilecont", "log", "rand"),
+    Type.FLOAT: ("avg", "tofloat", "sqrt", "round", "floor", "ceil", "stdev", "stdevp", "percentilecont", "log",
+                 "rand"),
     Type.STRING: (
         "tolower", "toupper", "lower", "upper", "tostring", "trim", "ltrim", "rtrim", "replace", "substring", "left",
         "right", "type", "elementid", "concat",
@@ -46,6 +47,15 @@ class Binding:
     type: Type
     nodes: tuple[NodeTable, ...] = ()
     relationships: tuple[RelationshipTable, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, set[str]]:
+        """The properties that it may have, each with its types in the tables that have it."""
+        columns: dict[str, set[str]] = {}
+        for properties in [table.properties for table in self.nodes] + [each.properties for each in self.relationships]:
+            for name, type_ in properties.items():
+                columns.setdefault(name, set()).add(type_)
+        return columns
 
 
 @dataclass(slots=True)
@@ -89,10 +99,7 @@ class Scope:
         if not isinstance(expression.of, s.Variable):
             return Type.UNKNOWN
         binding = self.bindings.get(expression.of.name)
-        tables = () if binding is None else (*binding.nodes, *binding.relationships)
-        types = {
-            column_type(table.properties[expression.name]) for table in tables if expression.name in table.properties
-        }
+        types = set() if binding is None else {column_type(each) for each in binding.columns.get(expression.name, ())}
         return types.pop() if len(types) == 1 else Type.UNKNOWN
 
     def _operation_type(self, expression: s.Binary) -> Type:
