@@ -17,10 +17,9 @@ from typing import Any
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
-from helios.executors.cypher import syntax as s
 from helios.executors.cypher.catalog import KEY, OTHER, GraphCatalog, read_catalog, table_labels
 from helios.executors.cypher.dialect import LadybugRenderer
-from helios.executors.cypher.guard import CheckedQuery, check
+from helios.executors.cypher.guard import CheckedQuery, can_limit, check
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
 
@@ -101,12 +100,6 @@ def translate(checked: CheckedQuery, catalog: GraphCatalog) -> str:
     return LadybugRenderer(catalog).query(checked.query)
 
 
-def can_limit(checked: CheckedQuery) -> bool:
-    """Whether the query's rows can be limited from outside."""
-    end = checked.query.parts[0][-1]
-    return len(checked.query.parts) == 1 and isinstance(end, s.Projection) and end.limit is None
-
-
 def open_session(options: Mapping[str, Any]) -> "LadybugSession":
     """Open a ladybug database in a worker; SourceUnavailable where it cannot be opened."""
     import ladybug
@@ -133,6 +126,8 @@ class LadybugSession:
         self._connection: Any = ladybug.Connection(database, num_threads=1)
         self._lookups: Any = ladybug.Connection(database, num_threads=1)
         self._connection.execute(f"CALL var_length_extend_max_depth={LONGEST_PATH}")
+        # ladybug 0.22 pushes a join's mask below WITH … LIMIT, which then counts other rows
+        self._connection.execute("CALL enable_semi_mask=false")
         self._labels: dict[str, tuple[str, ...]] = {}
         self._keys: dict[str, str] = {}
         self._tables: dict[int, str] = {}

@@ -114,7 +114,9 @@ def _name_tables(tables: Mapping[tuple[str, ...], _Table], relationships: Mappin
 
 
 def _write(
-    directory: Path, tables: Mapping[tuple[str, ...], _Table], relationships: Mapping[str, dict[tuple[Any, Any], _Table]]
+    directory: Path,
+    tables: Mapping[tuple[str, ...], _Table],
+    relationships: Mapping[str, dict[tuple[Any, Any], _Table]],
 ) -> dict[str, int]:
     """Write and load everything; returns how many values lie beside their column."""
     import ladybug
@@ -195,9 +197,7 @@ def _type(value: Any) -> str | None:
     return None
 
 
-def _parquet(
-    path: Path, table: _Table, types: Mapping[str, str], keys: tuple[str, ...], beside: Counter[str]
-) -> Path:
+def _parquet(path: Path, table: _Table, types: Mapping[str, str], keys: tuple[str, ...], beside: Counter[str]) -> Path:
     """Write a table's rows: keys, a column for each property, and what fits none of them."""
     import pyarrow
     import pyarrow.parquet

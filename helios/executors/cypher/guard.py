@@ -17,6 +17,9 @@ from helios.executors.cypher.parser import parse
 from helios.executors.cypher.tokens import PLAIN_NAME
 
 CACHED = 512
+CAST_TYPES = (
+    "BOOL", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT16", "INT32", "INT64", "INTEGER", "STRING", "TIMESTAMP",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,12 @@ def check(query: NativeQuery, *, native: bool = False) -> CheckedQuery:
     checked = _checked(query.text, native)
     _check_parameters(checked, query.parameters)
     return checked
+
+
+def can_limit(checked: CheckedQuery) -> bool:
+    """Whether the query's rows can be limited from outside."""
+    end = checked.query.parts[0][-1]
+    return len(checked.query.parts) == 1 and isinstance(end, s.Projection) and end.limit is None
 
 
 @lru_cache(CACHED)
@@ -58,11 +67,6 @@ def _checked(text: str, native: bool) -> CheckedQuery:
                 parameters.add(value.name)
         pending.extend(_parts(value))
     return CheckedQuery(query, frozenset(parameters))
-
-
-CAST_TYPES = (
-    "BOOL", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT16", "INT32", "INT64", "INTEGER", "STRING", "TIMESTAMP",
-)  # fmt: skip
 
 
 def _parts(value: object) -> list[object]:
