@@ -11,11 +11,13 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import psutil
 
+import helios
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
 from helios.executors.base import Limits, NativeQuery, ResultSet
 from helios.executors.values import dumps, loads
@@ -48,6 +50,7 @@ class WorkerPool:
         self.engine = engine
         self.size = size
         self._idle: deque[Worker] = deque()
+        self._busy: set[Worker] = set()
         self._count = 0
         self._closed = False
         self._changed = threading.Condition()
@@ -58,9 +61,10 @@ class WorkerPool:
         worker = self._take(started + limits.timeout)
         try:
             reply = worker.ask(query, limits, started + limits.timeout)
-        except BaseException:
-            worker.kill()
-            self._replace()
+        except BaseException as error:
+            self._drop(worker)
+            if self._closed and isinstance(error, QueryFailed):
+                raise SourceUnavailable("the source was closed while it ran the query") from None
             raise
         self._give(worker)
         return _result(reply, (monotonic() - started) * 1e3)
@@ -69,20 +73,13 @@ class WorkerPool:
         """Have one worker ready; SourceUnavailable where the engine cannot open the source."""
         self._give(self._take(monotonic() + START_SECONDS))
 
-    def renew(self) -> None:
-        """Kill all idle workers, so that the next query opens the source anew: its files have changed."""
-        with self._changed:
-            idle, self._idle = list(self._idle), deque()
-            self._count -= len(idle)
-            self._changed.notify_all()
-        for worker in idle:
-            worker.kill()
-
     def close(self) -> None:
-        """Kill all idle workers; those at work end with their query."""
+        """Kill all workers; a query under way ends with SourceUnavailable."""
         with self._changed:
             self._closed = True
             idle, self._idle = list(self._idle), deque()
+            for worker in self._busy:
+                worker.stop()
             self._changed.notify_all()
         for worker in idle:
             worker.kill()
@@ -93,7 +90,9 @@ class WorkerPool:
                 if self._closed:
                     raise SourceUnavailable("the source was closed")
                 if self._idle:
-                    return self._idle.pop()
+                    worker = self._idle.pop()
+                    self._busy.add(worker)
+                    return worker
                 if self._count < self.size:
                     self._count += 1
                     break
@@ -103,23 +102,32 @@ class WorkerPool:
 
     def _start(self) -> "Worker":
         try:
-            return Worker(self.engine)
+            worker = Worker(self.engine)
         except BaseException:
             with self._changed:
                 self._count -= 1
                 self._changed.notify()
             raise
+        with self._changed:
+            self._busy.add(worker)
+            if self._closed:
+                worker.stop()
+        return worker
 
     def _give(self, worker: "Worker") -> None:
         with self._changed:
+            self._busy.discard(worker)
             if not self._closed:
                 self._idle.append(worker)
                 self._changed.notify()
                 return
         worker.kill()
 
-    def _replace(self) -> None:
-        """Start another worker for one that was killed; a start that fails shows at the next query."""
+    def _drop(self, worker: "Worker") -> None:
+        """Kill a worker and start another for it; a start that fails shows at the next query."""
+        with self._changed:
+            self._busy.discard(worker)
+        worker.kill()
 
         def start() -> None:
             try:
@@ -138,11 +146,12 @@ class Worker:
     """One process with an open engine."""
 
     def __init__(self, engine: Engine) -> None:
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "helios.executors.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, env=environment, cwd="/", bufsize=0,
+            stderr=subprocess.DEVNULL, env=_environment(), cwd="/", bufsize=0,
         )  # fmt: skip
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
         self._memory = psutil.Process(self._process.pid)
         setup = {"engine": engine.opener, "options": engine.options, "address_space": engine.address_space}
         try:
@@ -166,8 +175,12 @@ class Worker:
         except QueryTimeout:
             raise QueryTimeout(limits.timeout) from None
 
+    def stop(self) -> None:
+        """End the process; whoever waits for its reply sees that it has ended."""
+        self._process.kill()
+
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it does, and forget it."""
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -177,7 +190,7 @@ class Worker:
     def _exchange(self, request: bytes, deadline: float, max_memory: int | None, room: int) -> Mapping[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
-            self._write(HEADER.pack(len(request)) + request)
+            self._write(HEADER.pack(len(request)) + request, deadline)
             (length,) = HEADER.unpack(self._read(HEADER.size, deadline, max_memory))
             if length > room:
                 raise QueryFailed(f"the engine's reply has {length} bytes, more than the {room} that it may have")
@@ -188,11 +201,16 @@ class Worker:
             raise QueryFailed(f"the engine's process sent something unreadable ({error})") from error
         return reply
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, deadline: float) -> None:
         assert self._process.stdin is not None
+        descriptor = self._process.stdin.fileno()
+        ready = select.poll()
+        ready.register(descriptor, select.POLLOUT)
         view = memoryview(data)
         while view:
-            view = view[os.write(self._process.stdin.fileno(), view) :]
+            if not ready.poll(max(0.0, deadline - monotonic()) * 1e3):
+                raise QueryTimeout(0.0)
+            view = view[os.write(descriptor, view) :]
 
     def _read(self, length: int, deadline: float, max_memory: int | None) -> bytes:
         """Exactly `length` bytes of the reply, with an eye on the clock and on the process's memory."""
@@ -217,8 +235,16 @@ class Worker:
     def _resident(self) -> int:
         try:
             return int(self._memory.memory_info().rss)
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
             return 0
+
+
+def _environment() -> dict[str, str]:
+    """Where this package is found, and nothing that a query should not see."""
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    home = str(Path(helios.__file__).resolve().parents[1])
+    paths = [home, *filter(os.path.isabs, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    return environment | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _result(reply: Mapping[str, Any], milliseconds: float) -> ResultSet:

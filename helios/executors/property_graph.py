@@ -51,9 +51,9 @@ class PropertyGraphExecutor:
     def __init__(self, path: Path, limits: Limits | None = None, *, workers: int = 2) -> None:
         self.path = path.expanduser().resolve()
         self.limits = limits or Limits()
-        self._pool = WorkerPool(
-            Engine("helios.executors.property_graph:open_session", {"path": str(self.path)}), size=workers
-        )
+        self._engine = Engine("helios.executors.property_graph:open_session", {"path": str(self.path)})
+        self._workers = workers
+        self._pool = WorkerPool(self._engine, size=workers)
         self._catalog: GraphCatalog | None = None
         self._lock = threading.Lock()
 
@@ -88,7 +88,8 @@ class PropertyGraphExecutor:
         """Forget the tables and the open database: the file has changed."""
         with self._lock:
             self._catalog = None
-        self._pool.renew()
+            old, self._pool = self._pool, WorkerPool(self._engine, size=self._workers)
+        old.close()
 
     def close(self) -> None:
         """End the worker processes."""

@@ -73,12 +73,15 @@ TAG = "$"
 
 def dumps(data: Any) -> bytes:
     """JSON of rows and values, tagged where JSON has no such value; TypeError for anything that is not a value."""
-    return json.dumps(_tagged(data), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(_tagged(data), ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
 
 
 def loads(data: bytes) -> Any:
     """What `dumps` wrote, with lists as tuples; ValueError for anything else."""
-    return _untagged(json.loads(data))
+    try:
+        return _untagged(json.loads(data))
+    except (KeyError, IndexError, TypeError, ArithmeticError, AttributeError, RecursionError) as error:
+        raise ValueError(f"not what `dumps` writes ({type(error).__name__}: {error})") from error
 
 
 def plain(value: Value) -> Any:

@@ -4,15 +4,18 @@
 
 First frame: the engine (`module:function`) and its options; then one frame a query, one reply each. Before the engine
 is opened the process gives up what a reader never needs: it may write no file, dump no core, and, where the system
-lets it, see no network. It ends with its parent.
+lets it, see no network. A thread of it watches for the end of its parent and ends it too: a death signal would do so
+already when the thread that started the process ends.
 """
 
 import ctypes
 import os
 import resource
+import select
 import signal
 import struct
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, BinaryIO, Protocol
@@ -22,7 +25,8 @@ from helios.executors.rows import capped
 from helios.executors.values import Value, dumps, loads
 
 HEADER = struct.Struct("<Q")
-PR_SET_PDEATHSIG = 1
+PARENT_SECONDS = 2.0
+"""Between two looks at whether the parent is still there, should the pipe not tell."""
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
@@ -41,6 +45,7 @@ def main() -> None:
     requests, replies = _channels()
     setup = loads(read_frame(requests) or b"{}")
     _give_up_rights(setup.get("address_space"))
+    threading.Thread(target=_end_with_parent, args=(requests.fileno(), os.getppid()), daemon=True).start()
     try:
         session = open_session(setup["engine"], setup["options"])
     except SourceUnavailable as error:
@@ -106,8 +111,15 @@ def _give_up_rights(address_space: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)  # refused in some containers: the guards stand without it
+
+
+def _end_with_parent(requests: int, parent: int) -> None:
+    hung_up = select.poll()
+    hung_up.register(requests, 0)
+    while not hung_up.poll(PARENT_SECONDS * 1e3) and os.getppid() == parent:
+        pass
+    os._exit(0)
 
 
 if __name__ == "__main__":

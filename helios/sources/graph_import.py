@@ -1,6 +1,7 @@
 """A ladybug database from files of nodes and edges (JSON lines, gzip by their name).
 
-nodes  {"id": "n1", "labels": ["Person"], "properties": {...}}      edges  {"src": "n1", "dst": "n2", "type": "KNOWS", ...}
+nodes  {"id": "n1", "labels": ["Person"], "properties": {...}}
+edges  {"src": "n1", "dst": "n2", "type": "KNOWS", "properties": {...}}
 
 Ladybug wants tables with types. Each set of labels becomes a table, each relationship type one over all the pairs of
 tables that it joins, each property a column of the type that most of its values have (whole numbers among fractions

@@ -1,0 +1,285 @@
+"""PostgreSQL servers: guarded queries over psycopg, read through a server-side cursor (design: executors).
+
+Behind the guard: a read-only transaction that is always rolled back, `statement_timeout` and `lock_timeout` at the
+server, and at the deadline a cancel request from here, then the end of the connection, whether the server answers or
+not. The role should only be able to SELECT: `problems` says where it can do more, and a warning is logged. What the
+server's own memory and disk may be used for is the server's to limit (`work_mem`, `temp_file_limit`, a role for this).
+"""
+
+import logging
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
+from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.rows import capped
+from helios.executors.sql.embedded import checked_parameters, guarded
+from helios.executors.sql.guard import CheckedQuery, SqlGuard
+from helios.executors.sql.postgresql_values import register_loaders, text_of, value_of
+from helios.executors.sql.postgresql_watch import QueryWatch, hang_up
+from helios.executors.values import Value
+
+if TYPE_CHECKING:
+    import psycopg
+
+log = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 5
+REPLY_FACTOR = 8
+"""The server may send so many times as many bytes as the values may have, before the connection is given up."""
+REPLY_EXTRA = 2**22
+CHUNK = 100
+"""Rows fetched at once."""
+WORK_MEM_MB = 32
+
+_PROBLEMS = """
+    SELECT 'it is a superuser' FROM pg_roles WHERE rolname = current_user AND rolsuper
+    UNION ALL SELECT 'it may create roles or databases' FROM pg_roles
+        WHERE rolname = current_user AND (rolcreaterole OR rolcreatedb)
+    UNION ALL SELECT 'it is a member of ' || r.rolname FROM pg_roles r
+        WHERE r.rolname IN ('pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files',
+                            'pg_execute_server_program', 'pg_signal_backend')
+          AND pg_has_role(current_user, r.oid, 'MEMBER')
+    UNION ALL (SELECT 'it may write to the table ' || c.oid::regclass FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+          AND n.nspname NOT LIKE 'pg\\_t%'
+          AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') ORDER BY 1 LIMIT 3)
+    UNION ALL SELECT 'it may create objects in the schema ' || nspname FROM pg_namespace
+        WHERE nspname NOT LIKE 'pg\\_%' AND has_schema_privilege(oid, 'CREATE')
+    UNION ALL SELECT 'its temporary files are not limited (temp_file_limit)'
+        WHERE current_setting('temp_file_limit') = '-1'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresqlAddress:
+    """Where a server is and who asks; the password comes from the environment variable `password_env` alone."""
+
+    host: str
+    database: str
+    user: str
+    port: int = 5432
+    password_env: str | None = None
+    schema: str = "public"
+    """Where tables without a schema are looked for."""
+    sslmode: str = "prefer"
+
+
+class PostgresqlExecutor:
+    """Guarded queries against one database; threads share it, each query has a connection of its own."""
+
+    language = Language.SQL
+
+    def __init__(self, address: PostgresqlAddress, *, limits: Limits | None = None, connections: int = 4) -> None:
+        self.address = address
+        self.limits = limits or Limits()
+        self.guard = SqlGuard("postgres")
+        self._slots = threading.BoundedSemaphore(connections)
+        self._idle: deque[psycopg.Connection[Any]] = deque()
+        self._busy: set[psycopg.Connection[Any]] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._problems: tuple[str, ...] | None = None
+
+    def check(self, query: NativeQuery) -> None:
+        """The guard alone; QueryRejected."""
+        checked_parameters(query, guarded(self.guard, query))
+
+    def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
+        """Guard and run a query; QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable."""
+        limits = limits or self.limits
+        checked = guarded(self.guard, query)
+        parameters = list(checked_parameters(query, checked).values())
+        started = monotonic()
+        with self._connection(started + limits.timeout) as connection:
+            return self._run(connection, checked, parameters, limits, started)
+
+    def problems(self) -> tuple[str, ...]:
+        """What the role may do beyond reading, in words; empty for a role that can only SELECT."""
+        with self._connection(monotonic() + self.limits.timeout):
+            return self._problems or ()
+
+    def close(self) -> None:
+        """End all connections; a query under way ends with SourceUnavailable."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = list(self._idle), deque()
+            for connection in self._busy:
+                _hang_up(connection)
+        for connection in idle:
+            connection.close()
+
+    def _run(
+        self, connection: "psycopg.Connection[Any]", checked: CheckedQuery, parameters: Sequence[Value],
+        limits: Limits, started: float,
+    ) -> ResultSet:  # fmt: skip
+        import psycopg
+
+        room = limits.max_bytes * REPLY_FACTOR + REPLY_EXTRA
+        watch = QueryWatch(connection, deadline=started + limits.timeout, room=room)
+        try:
+            with watch:
+                columns, rows, truncated = self._read(connection, checked, parameters, limits, started)
+        except psycopg.Error as error:
+            if self._closed:
+                raise SourceUnavailable("the source was closed while it ran the query") from error
+            if watch.overfull:
+                raise QueryFailed(f"the server sends more than the {room} bytes that it may") from error
+            raise _failure(error, limits, late=watch.late) from error
+        except (OverflowError, UnicodeError, ValueError) as error:
+            raise QueryFailed(str(error)) from error
+        return ResultSet(columns, rows, truncated, (monotonic() - started) * 1e3)
+
+    def _read(
+        self, connection: "psycopg.Connection[Any]", checked: CheckedQuery, parameters: Sequence[Value],
+        limits: Limits, started: float,
+    ) -> tuple[tuple[str, ...], tuple[tuple[Value, ...], ...], str | None]:  # fmt: skip
+        import psycopg
+
+        left = max(1, round((started + limits.timeout - monotonic()) * 1e3))
+        connection.execute(
+            f"BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = {left}; SET LOCAL lock_timeout = {left}"
+        )
+        try:
+            with psycopg.RawServerCursor(connection, "helios") as cursor:
+                cursor.execute(checked.text, parameters)
+                columns = tuple(text_of(column.name) for column in cursor.description or ())
+                rows, truncated = capped(_rows(cursor), max_rows=limits.max_rows, max_bytes=limits.max_bytes)
+        finally:
+            with suppress(psycopg.Error):
+                connection.rollback()
+        return columns, tuple(rows), truncated
+
+    @contextmanager
+    def _connection(self, deadline: float) -> Iterator["psycopg.Connection[Any]"]:
+        import psycopg
+
+        if not self._slots.acquire(timeout=max(0.0, deadline - monotonic())):
+            raise SourceUnavailable("all connections to the source are busy; ask again later")
+        try:
+            connection = self._take(deadline)
+            try:
+                yield connection
+            finally:
+                with self._lock:
+                    self._busy.discard(connection)
+                    usable = not self._closed and not connection.closed
+                    usable = usable and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+                    if usable:
+                        self._idle.append(connection)
+                if not usable:
+                    connection.close()
+        finally:
+            self._slots.release()
+
+    def _take(self, deadline: float) -> "psycopg.Connection[Any]":
+        """An idle connection that is still alive, or a new one."""
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise SourceUnavailable("the source was closed")
+                connection = self._idle.pop() if self._idle else None
+                if connection is not None and not _has_ended(connection):
+                    self._busy.add(connection)
+                    return connection
+            if connection is None:
+                break
+            connection.close()
+        connection = self._connect(deadline)
+        with self._lock:
+            self._busy.add(connection)
+        if self._problems is None:
+            self._inspect(connection)
+        return connection
+
+    def _connect(self, deadline: float) -> "psycopg.Connection[Any]":
+        import psycopg
+
+        address = self.address
+        seconds = max(2, min(CONNECT_SECONDS, round(deadline - monotonic())))
+        settings = (
+            "default_transaction_read_only=on", "standard_conforming_strings=on", 
+            f"work_mem={WORK_MEM_MB}MB", "idle_in_transaction_session_timeout=60000", "bytea_output=hex",
+            "max_parallel_workers_per_gather=0", "jit=off", "statement_timeout=30000",
+        )  # fmt: skip
+        try:
+            connection = psycopg.connect(
+                host=address.host, port=address.port, dbname=address.database, user=address.user,
+                password=_password(address), passfile=os.devnull, sslmode=address.sslmode, connect_timeout=seconds,
+                application_name="helios", tcp_user_timeout=seconds * 1000,
+                options=" ".join(f"-c {setting}" for setting in settings), autocommit=True, prepare_threshold=None,
+            )  # fmt: skip
+            quoted = psycopg.sql.Identifier(address.schema)
+            connection.execute(psycopg.sql.SQL("SET search_path = {}").format(quoted))
+        except psycopg.Error as error:
+            where = f"{address.user}@{address.host}:{address.port}/{address.database}"
+            raise SourceUnavailable(f"{where}: {_first_line(error)}") from error
+        register_loaders(connection)
+        return connection
+
+    def _inspect(self, connection: "psycopg.Connection[Any]") -> None:
+        """Note what the role may do; logged once."""
+        import psycopg
+
+        try:
+            self._problems = tuple(text_of(row[0]) for row in connection.execute(_PROBLEMS).fetchall())
+        except psycopg.Error as error:
+            self._problems = (f"what it may do cannot be found out: {_first_line(error)}",)
+        for problem in self._problems:
+            log.warning("the role %s should only be able to SELECT: %s", self.address.user, problem)
+
+
+def _hang_up(connection: "psycopg.Connection[Any]") -> None:
+    import psycopg
+
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as line:
+        hang_up(line)
+
+
+def _has_ended(connection: "psycopg.Connection[Any]") -> bool:
+    """Whether the server has ended an idle connection: it would have said so."""
+    import select
+
+    return connection.closed or bool(select.select([connection.fileno()], [], [], 0)[0])
+
+
+def _password(address: PostgresqlAddress) -> str | None:
+    if address.password_env is None:
+        return None
+    if (password := os.environ.get(address.password_env)) is None:
+        raise SourceUnavailable(f"the environment variable {address.password_env} with the password is not set")
+    return password
+
+
+def _failure(error: "psycopg.Error", limits: Limits, *, late: bool) -> Exception:
+    import psycopg
+
+    match error:
+        case psycopg.errors.QueryCanceled():
+            return QueryTimeout(limits.timeout)
+        case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
+            return QueryRejected("the database does not allow this", _first_line(error))
+        case psycopg.OperationalError() if late:
+            return QueryTimeout(limits.timeout)
+        case psycopg.OperationalError() if error.sqlstate is None:
+            return SourceUnavailable(f"the connection was lost: {_first_line(error)}")
+    return QueryFailed(str(error))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _rows(cursor: Any) -> Iterator[Sequence[Value]]:
+    while rows := cursor.fetchmany(CHUNK):
+        for row in rows:
+            yield tuple(map(value_of, row))
+

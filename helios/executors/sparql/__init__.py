@@ -1,0 +1,1 @@
+"""SPARQL as executors use it: tokens, the guard, and terms as values."""

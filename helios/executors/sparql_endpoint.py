@@ -1,0 +1,325 @@
+"""A SPARQL endpoint over HTTP (SPARQL 1.1 Protocol, results as JSON), read while they arrive.
+
+The deadline covers everything from the name lookup to the last row: the exchange runs in a thread of its own, whose
+connection is shut at the deadline, so a server that trickles bytes holds nobody. Redirects are followed on the same
+host alone. Where the server takes a deadline as a parameter it is told ours (`timeout_parameter`, milliseconds).
+"""
+
+import base64
+import http.client
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
+
+from helios.errors import QueryFailed, QueryTimeout, SourceUnavailable
+from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.rows import capped
+from helios.executors.sparql.guard import SparqlGuard
+from helios.executors.sparql.terms import ASK_COLUMN, literal_value
+from helios.executors.values import Iri, Value
+
+RESULTS = "application/sparql-results+json"
+REDIRECTS = 3
+REPLY_FACTOR = 8
+"""A reply may be so many times as long as its values: names of variables, types."""
+REPLY_EXTRA = 2**20
+MESSAGE_LENGTH = 500
+"""Bytes of a server's error page that are shown."""
+AGENT = "helios-retrieval (SPARQL client)"
+
+
+class _Enough(Exception):
+    """More bytes than a reply may have."""
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """One request under way; `give_up` ends it from another thread."""
+
+    deadline: float
+    connection: http.client.HTTPConnection | None = None
+    result: Future[ResultSet] = field(default_factory=Future)
+    given_up: bool = False
+
+    def left(self) -> float:
+        """Seconds until the deadline; QueryTimeout where there are none."""
+        left = self.deadline - monotonic()
+        if left <= 0 or self.given_up:
+            raise TimeoutError
+        return left
+
+    def give_up(self) -> None:
+        """Shut the connection, whatever waits for it."""
+        self.given_up = True
+        connection = self.connection
+        if connection is not None and connection.sock is not None:
+            try:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+
+class SparqlEndpointExecutor:
+    """Runs SPARQL at one endpoint, at most `connections` queries at a time; threads may share it."""
+
+    language = Language.SPARQL
+
+    def __init__(
+        self, url: str, *, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None,
+        user: str | None = None, password: str | None = None, token: str | None = None,
+        timeout_parameter: str | None = None, connections: int = 4,
+    ) -> None:  # fmt: skip
+        self.url = url
+        self.limits = limits or Limits()
+        self.guard = SparqlGuard(prefixes)
+        self._target = _target(url)
+        self._headers = {"Accept": RESULTS, "Accept-Encoding": "identity", "User-Agent": AGENT} | _authority(
+            user, password, token
+        )
+        self._timeout_parameter = timeout_parameter
+        self._free = threading.BoundedSemaphore(connections)
+        self._connections = connections
+        self._exchanges: dict[int, _Exchange] = {}
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def check(self, query: NativeQuery) -> None:
+        """The guard alone."""
+        self.guard.checked(query)
+
+    def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
+        """Run a SELECT or an ASK; a variable without a value is None."""
+        return self.read(self.guard.checked(query), limits or self.limits)
+
+    def read(self, statement: str, limits: Limits) -> ResultSet:
+        """Run a statement of this package's own, past the guard; never one that came from outside."""
+        exchange = _Exchange(monotonic() + limits.timeout)
+        if not self._free.acquire(timeout=limits.timeout):
+            raise SourceUnavailable(f"{self.url}: all {self._connections} connections are busy; ask again later")
+        with self._lock:
+            if self._closed:
+                self._free.release()
+                raise SourceUnavailable("the source was closed")
+            self._exchanges[id(exchange)] = exchange
+        threading.Thread(target=self._run, args=(exchange, statement, limits), name="sparql", daemon=True).start()
+        try:
+            return exchange.result.result(max(0.0, exchange.deadline - monotonic()))
+        except (FutureTimeout, TimeoutError):
+            exchange.give_up()
+            raise QueryTimeout(limits.timeout) from None
+
+    def close(self) -> None:
+        """Shut all connections."""
+        with self._lock:
+            self._closed = True
+            exchanges = list(self._exchanges.values())
+        for exchange in exchanges:
+            exchange.give_up()
+
+    def _run(self, exchange: _Exchange, text: str, limits: Limits) -> None:
+        """The thread's side: the result, or what went wrong, goes into the exchange."""
+        started = monotonic()
+        try:
+            exchange.result.set_result(self._exchange(exchange, text, limits, started))
+        except BaseException as error:  # noqa: BLE001 - it goes on to the thread that waits for it
+            exchange.result.set_exception(self._explained(error, exchange, limits))
+        finally:
+            if exchange.connection is not None:
+                exchange.connection.close()
+            with self._lock:
+                self._exchanges.pop(id(exchange), None)
+            self._free.release()
+
+    def _explained(self, error: BaseException, exchange: _Exchange, limits: Limits) -> BaseException:
+        if self._closed and exchange.given_up:
+            return SourceUnavailable("the source was closed")
+        if isinstance(error, TimeoutError) or exchange.given_up:
+            return QueryTimeout(limits.timeout)
+        if isinstance(error, (OSError, http.client.HTTPException)):
+            return SourceUnavailable(f"{self.url}: {error or type(error).__name__}")
+        return error
+
+    def _exchange(self, exchange: _Exchange, text: str, limits: Limits, started: float) -> ResultSet:
+        response = self._answer(exchange, text, limits)
+        if response.status != http.client.OK:
+            raise self._refusal(response, exchange, limits)
+        kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+        if kind not in (RESULTS, "application/json"):
+            raise SourceUnavailable(f"{self.url}: answers {kind or 'nothing'} where {RESULTS} was asked for")
+        body = _Body(response, exchange, limits.max_bytes * REPLY_FACTOR + REPLY_EXTRA)
+        columns, rows, truncated = read_results(body, limits)
+        return ResultSet(columns, tuple(rows), truncated, (monotonic() - started) * 1e3)
+
+    def _answer(self, exchange: _Exchange, text: str, limits: Limits) -> http.client.HTTPResponse:
+        """The response to a query, after redirects on the same host."""
+        form = {"query": text}
+        if self._timeout_parameter:
+            form[self._timeout_parameter] = str(round(limits.timeout * 1000))
+        headers = self._headers | {"Content-Type": "application/x-www-form-urlencoded"}
+        target = self._target
+        for _ in range(REDIRECTS + 1):
+            exchange.connection = connection = _connection(target, exchange.left())
+            connection.request("POST", _path(target), body=urlencode(form).encode(), headers=headers)
+            exchange.left()  # given up while it connected?
+            response = connection.getresponse()
+            if response.status not in (301, 302, 303, 307, 308):
+                return response
+            target = self._redirected(target, response.getheader("Location") or "")
+            connection.close()
+        raise SourceUnavailable(f"{self.url}: redirects more than {REDIRECTS} times")
+
+    def _redirected(self, target: SplitResult, location: str) -> SplitResult:
+        new = urlsplit(urljoin(target.geturl(), location))
+        same = new.hostname == target.hostname and (new.scheme, new.port) == (target.scheme, target.port)
+        safer = new.hostname == target.hostname and (target.scheme, new.scheme) == ("http", "https") and not new.port
+        if not (same or safer):
+            raise SourceUnavailable(f"{self.url}: redirects to {new.scheme}://{new.netloc}; register that address")
+        return new
+
+    def _refusal(self, response: http.client.HTTPResponse, exchange: _Exchange, limits: Limits) -> Exception:
+        """What an error status means: the query's fault, the deadline, or the server's."""
+        message = _Body(response, exchange, MESSAGE_LENGTH).start().decode("utf-8", "replace").strip()
+        said = f"{response.status} {response.reason}: {' '.join(message.split())}".rstrip(": ")
+        if response.status in (400, 413, 414, 422, 500):
+            return QueryFailed(said)
+        if response.status in (408, 504, 524):
+            return QueryTimeout(limits.timeout)
+        return SourceUnavailable(f"{self.url}: {said}")
+
+
+class _Body:
+    """A response's bytes, counted, with the deadline before each read; a file that ijson reads."""
+
+    def __init__(self, response: http.client.HTTPResponse, exchange: _Exchange, room: int) -> None:
+        self._response = response
+        self._exchange = exchange
+        self._room = room
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; _Enough beyond the room."""
+        if size == 0:
+            return b""
+        left = self._exchange.left()
+        connection = self._exchange.connection
+        if connection is not None and connection.sock is not None:
+            connection.sock.settimeout(left)
+        data = self._response.read1(2**16 if size < 0 else min(size, 2**16))
+        self._room -= len(data)
+        if self._room < 0:
+            raise _Enough
+        return data
+
+    def start(self) -> bytes:
+        """The first bytes, as many as there is room for."""
+        kept = b""
+        while self._room > 0 and (data := self.read(self._room)):
+            kept += data
+        return kept
+
+
+def read_results(body: Any, limits: Limits) -> tuple[tuple[str, ...], list[tuple[Value, ...]], str | None]:
+    """Columns, rows and the cap that ended them, of results in JSON that are read while they arrive.
+
+    `head` must come before `results`, as all servers have it; QueryFailed for what are no results.
+    """
+    import ijson
+
+    results = _Results(body)
+    try:
+        rows, truncated = capped(results.rows(), max_rows=limits.max_rows, max_bytes=limits.max_bytes)
+    except (ijson.JSONError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise QueryFailed(f"the server's reply is no SPARQL result in JSON ({error})") from None
+    return results.columns, rows, "bytes" if results.cut else truncated
+
+
+class _Results:
+    """Rows of a reply in JSON, one by one; `columns` are known with the first row or at the end."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+        self.columns: tuple[str, ...] = ()
+        self.cut = False
+
+    def rows(self) -> Iterator[Sequence[Value]]:
+        """Rows in the order of the columns; ends early, with `cut` set, where the reply is too long."""
+        import ijson
+
+        columns: list[str] = []
+        known = False
+        builder = None
+        try:
+            for prefix, event, value in ijson.parse(self._body, use_float=True, buf_size=2**14):
+                if prefix == "head.vars.item":
+                    columns.append(value)
+                elif prefix == "boolean" and event == "boolean":
+                    self.columns = (ASK_COLUMN,)
+                    known = True
+                    yield (value,)
+                elif prefix == "results.bindings" and event == "start_array":
+                    self.columns, known = tuple(columns), True
+                elif prefix.startswith("results.bindings.item"):
+                    builder = ijson.ObjectBuilder() if builder is None else builder
+                    builder.event(event, value)
+                    if prefix == "results.bindings.item" and event == "end_map":
+                        yield [_value(builder.value.get(name)) for name in self.columns]
+                        builder = None
+        except _Enough:
+            self.cut = known = True
+        if not known:
+            raise QueryFailed("the server's reply is no SPARQL result in JSON (it has neither bindings nor a boolean)")
+
+
+def _value(term: Mapping[str, Any] | None) -> Value:
+    """A term of SPARQL's JSON results."""
+    if term is None:
+        return None
+    match term["type"]:
+        case "uri":
+            return Iri(term["value"])
+        case "bnode":
+            return Iri(f"_:{term['value']}")
+        case "literal" | "typed-literal":
+            return literal_value(term["value"], term.get("datatype", ""), term.get("xml:lang", ""))
+        case "triple":
+            return [_value(term["value"][part]) for part in ("subject", "predicate", "object")]
+    raise QueryFailed(f"the server's reply has a term of unknown type: {json.dumps(term)[:80]}")
+
+
+def _target(url: str) -> SplitResult:
+    try:
+        target = urlsplit(url)
+        valid = target.scheme in ("http", "https") and bool(target.hostname) and target.port != 0
+    except ValueError:
+        valid = False
+    if not valid or not url.isprintable() or " " in url:
+        raise SourceUnavailable(f"{url!r}: expected the http or https address of a SPARQL endpoint")
+    return target
+
+
+def _connection(target: SplitResult, seconds: float) -> http.client.HTTPConnection:
+    assert target.hostname is not None
+    if target.scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(target.hostname, target.port, timeout=seconds, context=context)
+    return http.client.HTTPConnection(target.hostname, target.port, timeout=seconds)
+
+
+def _path(target: SplitResult) -> str:
+    return (target.path or "/") + (f"?{target.query}" if target.query else "")
+
+
+def _authority(user: str | None, password: str | None, token: str | None) -> dict[str, str]:
+    if token is not None:
+        return {"Authorization": f"Bearer {token}"}
+    if user is not None:
+        secret = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
+        return {"Authorization": f"Basic {secret}"}
+    return {}

@@ -1,0 +1,1 @@
+"""SQL: one guard for three dialects (`guard`, `nodes`, `functions`), and what the embedded engines share."""

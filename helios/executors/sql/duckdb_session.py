@@ -1,0 +1,110 @@
+"""DuckDB inside a worker process: what stands behind the guard.
+
+The file is opened read-only, nothing outside of it can be reached, settings are locked, no extension is loaded or
+fetched, memory and threads are limited, nothing is spilt to disk.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
+from helios.executors.values import Value
+
+READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json"}  # fmt: skip
+CHUNK = 256
+"""Rows fetched at once."""
+OVERHEAD = 2**28
+"""Bytes of a worker's cap that are left to Python and the engine's code."""
+
+
+def open_session(options: Mapping[str, Any]) -> "DuckdbSession":
+    """Open a database or load data files in a worker; SourceUnavailable where that fails."""
+    import duckdb
+
+    path = options["path"]
+    if path is not None and not Path(path).is_file():
+        raise SourceUnavailable(f"{path}: there is no such database file")
+    settings = {
+        "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+        "allow_community_extensions": "false", "allow_unsigned_extensions": "false",
+        "threads": str(options["threads"]), "temp_directory": "", "python_enable_replacements": "false",
+        "memory_limit": f"{max(options['max_memory'] - OVERHEAD, options['max_memory'] // 2)}B",
+    }  # fmt: skip
+    try:
+        connection = duckdb.connect(path or ":memory:", read_only=path is not None, config=settings)
+        for name, file in options["files"].items():
+            _load(connection, name, Path(file))
+        for statement in ("SET enable_external_access = false", "SET lock_configuration = true"):
+            connection.execute(statement)
+    except (duckdb.Error, OSError) as error:
+        raise SourceUnavailable(f"{path or 'the data files'} cannot be opened with DuckDB: {error}") from error
+    return DuckdbSession(connection)
+
+
+class DuckdbSession:
+    """An open database inside a worker."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
+        """Columns and rows, read as they are wanted; QueryRejected or QueryFailed."""
+        import duckdb
+
+        try:
+            result = self._connection.execute(text, list(parameters.values()))
+        except (duckdb.Error, OverflowError, UnicodeEncodeError) as error:
+            raise _failure(error) from error
+        return [column[0] for column in result.description or ()], _rows(result)
+
+
+def _rows(result: Any) -> Iterator[Sequence[Value]]:
+    import duckdb
+
+    try:
+        while rows := result.fetchmany(CHUNK):
+            for row in rows:
+                yield tuple(map(_value, row))
+    except (duckdb.Error, OverflowError, ValueError, UnicodeDecodeError) as error:
+        raise _failure(error) from error
+
+
+def _failure(error: Exception) -> QueryFailed | QueryRejected:
+    import duckdb
+
+    if isinstance(error, duckdb.PermissionException):
+        return QueryRejected("the database does not allow this", str(error))
+    return QueryFailed(str(error))
+
+
+def _load(connection: Any, name: str, file: Path) -> None:
+    """Read a data file into a table of memory."""
+    suffix = next((suffix for suffix in reversed(file.suffixes) if suffix in READERS), None)
+    if suffix is None:
+        raise SourceUnavailable(f"{file}: not a kind of data file that is known ({', '.join(READERS)})")
+    quoted, path = name.replace('"', '""'), str(file).replace("'", "''")
+    connection.execute(f"CREATE TABLE \"{quoted}\" AS FROM {READERS[suffix]}('{path}')")
+
+
+def _value(value: Any) -> Value:
+    """A value of DuckDB's own Python types as `helios.executors.values` has it."""
+    match value:
+        case None | bool() | int() | float() | str() | bytes() | timedelta():
+            return value
+        case list() | tuple():
+            return [_value(item) for item in value]
+        case dict():
+            return {str(key): _value(item) for key, item in value.items()}
+        case set() | frozenset():
+            return sorted(map(str, value))
+    return _known(value)
+
+
+def _known(value: Any) -> Value:
+    from datetime import date, time
+    from decimal import Decimal
+    from uuid import UUID
+
+    return value if isinstance(value, date | time | Decimal | UUID) else str(value)

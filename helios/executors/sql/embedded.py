@@ -1,0 +1,59 @@
+"""What the SQL engines inside a worker process share: guard here, engine there."""
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from helios.errors import QueryRejected
+from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.pool import Engine, WorkerPool
+from helios.executors.sql.guard import CheckedQuery, SqlGuard
+from helios.executors.values import Value
+
+PARAMETER_TYPES = (bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, UUID, type(None))
+
+
+class EmbeddedSqlExecutor:
+    """Guarded queries of one dialect in worker processes; threads share it."""
+
+    language = Language.SQL
+
+    def __init__(self, dialect: str, engine: Engine, *, limits: Limits | None = None, workers: int = 2) -> None:
+        self.limits = limits or Limits()
+        self.guard = SqlGuard(dialect)
+        self._pool = WorkerPool(engine, size=workers)
+
+    def check(self, query: NativeQuery) -> None:
+        """The guard alone; QueryRejected."""
+        checked_parameters(query, guarded(self.guard, query))
+
+    def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
+        """Guard and run a query; QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable."""
+        checked = guarded(self.guard, query)
+        parameters = checked_parameters(query, checked)
+        return self._pool.run(NativeQuery(Language.SQL, checked.text, parameters), limits or self.limits)
+
+    def warm_up(self) -> None:
+        """Have a process ready; SourceUnavailable where the engine cannot open the source."""
+        self._pool.warm_up()
+
+    def close(self) -> None:
+        """End the processes; a query under way ends with SourceUnavailable."""
+        self._pool.close()
+
+
+def guarded(guard: SqlGuard, query: NativeQuery) -> CheckedQuery:
+    """The text to execute; QueryRejected."""
+    if query.language is not Language.SQL:
+        raise QueryRejected("this source is asked in sql", query.language.value)
+    return guard.check(query.text)
+
+
+def checked_parameters(query: NativeQuery, checked: CheckedQuery) -> dict[str, Value]:
+    """The values that the query names, in order; QueryRejected where one is missing or of no type of SQL."""
+    for name in checked.parameters:
+        if name not in query.parameters:
+            raise QueryRejected("a parameter has no value", name)
+        if not isinstance(query.parameters[name], PARAMETER_TYPES):
+            raise QueryRejected("a parameter has a type that SQL lacks", name)
+    return {name: query.parameters[name] for name in checked.parameters}

@@ -1,0 +1,18 @@
+"""SQLite databases: guarded queries in worker processes (design: executors)."""
+
+from pathlib import Path
+
+from helios.executors.base import Limits
+from helios.executors.pool import Engine
+from helios.executors.sql.embedded import EmbeddedSqlExecutor
+
+
+class SqliteExecutor(EmbeddedSqlExecutor):
+    """Guarded queries against one database file."""
+
+    def __init__(self, path: Path | str, *, limits: Limits | None = None, workers: int = 2) -> None:
+        limits = limits or Limits()
+        options = {"path": str(Path(path).resolve()), "max_memory": limits.max_memory}
+        super().__init__(
+            "sqlite", Engine("helios.executors.sql.sqlite_session:open_session", options), limits=limits, workers=workers
+        )

@@ -1,0 +1,311 @@
+"""`helios sources add|list|show|check|remove|refresh`: the registry on the command line.
+
+Exit codes: 0 done, 1 a source or the file cannot be used, 2 wrong usage.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from helios.errors import ConfigError, HeliosError
+from helios.sources.base import SourceKind
+from helios.sources.descriptor import CorpusSchema, Descriptor, GraphSchema, RdfSchema, RelationalSchema
+from helios.sources.registry import RegisteredSource, Registry
+from helios.sources.registry_file import DEFAULT_FILE
+from helios.sources.spec import SourceSpec, plain_spec
+
+app = typer.Typer(help="Register and inspect the sources that HELIOS may ask.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the source.")]
+File = Annotated[Path, typer.Option("--sources", metavar="FILE", help="The file of sources.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+ENDINGS = {
+    SourceKind.SQLITE: (".sqlite", ".sqlite3", ".db3"),
+    SourceKind.DUCKDB: (".duckdb", ".parquet", ".csv", ".csv.gz", ".tsv"),
+    SourceKind.RDF: (".nt", ".nt.gz", ".ttl", ".ttl.gz", ".nq", ".nq.gz", ".trig", ".rdf", ".owl"),
+    SourceKind.CORPUS: (".jsonl", ".jsonl.gz"),
+    SourceKind.PROPERTY_GRAPH: (".lbug", ".lbdb", ".kuzu"),
+}
+SCHEMES = {
+    "postgresql": SourceKind.POSTGRESQL, "postgres": SourceKind.POSTGRESQL,
+    "bolt": SourceKind.BOLT, "bolt+s": SourceKind.BOLT, "neo4j": SourceKind.BOLT, "neo4j+s": SourceKind.BOLT,
+}  # fmt: skip
+
+
+@app.command("add")
+def add_command(
+    name: Name,
+    kind: Annotated[SourceKind | None, typer.Option(help="Guessed from the path or URL where that is clear.")] = None,
+    path: Annotated[str | None, typer.Option(help="File or folder of the data.")] = None,
+    file: Annotated[list[str] | None, typer.Option("--file", metavar="[TABLE=]FILE", help="Repeatable.")] = None,
+    url: Annotated[str | None, typer.Option(help="Where a server is; without a password.")] = None,
+    user: Annotated[str | None, typer.Option(help="Who asks the server.")] = None,
+    password_env: Annotated[str | None, typer.Option(help="NAME of the variable with the password.")] = None,
+    description: Annotated[str, typer.Option(help="What the source is about.")] = "",
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Repeatable.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Change a source that is registered.")] = False,
+    file_of_sources: File = Path(DEFAULT_FILE),
+    as_json: AsJson = False,
+) -> None:
+    """Register a source; nothing is opened yet, `check` does that."""
+    given = {
+        "path": path, "files": _files(file), "url": url, "user": user, "password_env": password_env,
+        "description": description or None,
+    }  # fmt: skip
+    values: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    for setting in settings or []:
+        _set(values, setting)
+    values = {"kind": str(kind or values.get("kind") or _guessed(values))} | values
+    _make_portable(values, file_of_sources)
+    with Registry.open(file_of_sources, create=True) as registry:
+        kept = registry.add(name, values, replace=replace)
+        spec = registry.spec(name)
+    _say(
+        as_json, {"added": name, **plain_spec(spec)},
+        f"added [bold]{escape(name)}[/bold] ({spec.kind}) to {escape(str(file_of_sources))}; "
+        f"`helios sources check {escape(name)}` opens it", kept=kept,
+    )  # fmt: skip
+
+
+@app.command("list")
+def list_command(file_of_sources: File = Path(DEFAULT_FILE), as_json: AsJson = False) -> None:
+    """Show all registered sources; opens none."""
+    with Registry.open(file_of_sources) as registry:
+        specs = {name: registry.spec(name) for name in registry.names()}
+    if as_json:
+        typer.echo(json.dumps([{"name": name, **plain_spec(spec)} for name, spec in specs.items()], indent=2))
+        return
+    grid = Grid("name", "kind", "where", "about", box=None, header_style="bold")
+    for name, spec in specs.items():
+        grid.add_row(escape(name), str(spec.kind), escape(_where(spec)), escape(spec.description))
+    Console(highlight=False).print(grid if specs else "no sources are registered; `helios sources add` registers one")
+
+
+@app.command("show")
+def show_command(
+    name: Name,
+    question: Annotated[str, typer.Option("--question", "-q", help="Cut to what this question is about.")] = "",
+    budget: Annotated[int | None, typer.Option("--tokens", min=1, help="Cut to about so many tokens.")] = None,
+    file_of_sources: File = Path(DEFAULT_FILE),
+    as_json: AsJson = False,
+) -> None:
+    """Print a source's descriptor as a prompt sees it."""
+    from helios.sources.descriptor_text import text
+    from helios.sources.linking import linked
+
+    with Registry.open(file_of_sources) as registry:
+        descriptor = registry.source(name).descriptor()
+    if as_json:
+        shown = linked(descriptor, question) if question else descriptor
+        typer.echo(json.dumps(asdict(shown), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(text(descriptor, budget_tokens=budget, question=question))
+
+
+@app.command("check")
+def check_command(
+    names: Annotated[list[str] | None, typer.Argument(help="Sources; all where none is named.")] = None,
+    file_of_sources: File = Path(DEFAULT_FILE),
+    as_json: AsJson = False,
+) -> None:
+    """Open sources, read one thing of each, and say which guards are active."""
+    with Registry.open(file_of_sources) as registry:
+        checked = [_checked(registry.source(name)) for name in names or registry.names()]
+    if as_json:
+        typer.echo(json.dumps(checked, indent=2, ensure_ascii=False))
+    else:
+        _print_checks(checked)
+    if not all(result["ok"] for result in checked):
+        raise typer.Exit(1)
+
+
+@app.command("remove")
+def remove_command(name: Name, file_of_sources: File = Path(DEFAULT_FILE), as_json: AsJson = False) -> None:
+    """Take a source out of the file, and delete what is cached of it; its data stays."""
+    with Registry.open(file_of_sources) as registry:
+        kept = registry.remove(name)
+    _say(as_json, {"removed": name}, f"removed [bold]{escape(name)}[/bold]; its data was not touched", kept=kept)
+
+
+@app.command("refresh")
+def refresh_command(
+    names: Annotated[list[str] | None, typer.Argument(help="Sources; all where none is named.")] = None,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Also encode the documents of a corpus once.")] = False,
+    file_of_sources: File = Path(DEFAULT_FILE),
+    as_json: AsJson = False,
+) -> None:
+    """Read descriptors again; servers that use the file see it at once."""
+    done: list[dict[str, Any]] = []
+    with Registry.open(file_of_sources) as registry:
+        for name in names or registry.names():
+            registry.spec(name)
+            try:
+                done.append({"name": name, "ok": True, "holds": _size(registry.refresh(name))})
+                if vectors:
+                    _store_vectors(registry.source(name))
+            except HeliosError as error:
+                done.append({"name": name, "ok": False, "error": str(error)})
+    if as_json:
+        typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
+    else:
+        for result in done:
+            said = escape(result.get("holds") or result["error"])
+            mark = "[green]read[/green]" if result["ok"] else "[red]failed[/red]"
+            Console(highlight=False).print(f"{mark} [bold]{escape(result['name'])}[/bold]: {said}", soft_wrap=True)
+    if not all(result["ok"] for result in done):
+        raise typer.Exit(1)
+
+
+def _checked(source: RegisteredSource) -> dict[str, Any]:
+    from helios.sources.guards import GUARDS, refuses_writes
+
+    about: dict[str, Any] = {"name": source.name, "kind": str(source.kind), "language": str(source.language)}
+    try:
+        source.check()
+        refused = refuses_writes(source.opened)
+        about |= {"ok": refused is not False, "guards": list(GUARDS[source.kind]), "refuses_writes": refused}
+        if refused is False:
+            about["error"] = "the guard let a write through its check; do not use this source"
+    except HeliosError as error:
+        about |= {"ok": False, "error": str(error)}
+    return about
+
+
+def _print_checks(checked: list[dict[str, Any]]) -> None:
+    console = Console(highlight=False)
+    for result in checked:
+        mark = "[green]ok[/green]    " if result["ok"] else "[red]failed[/red]"
+        console.print(f"{mark} [bold]{escape(result['name'])}[/bold]  [dim]{result['kind']}[/dim]")
+        if "error" in result:
+            console.print(f"       {escape(result['error'])}", soft_wrap=True)
+        for guard in result.get("guards", ()):
+            console.print(f"       [dim]{escape(guard)}[/dim]", soft_wrap=True)
+        if result.get("refuses_writes"):
+            console.print("       [dim]probe: a write was refused[/dim]")
+
+
+def _store_vectors(source: RegisteredSource) -> None:
+    """Encode a corpus's documents, with a progress bar where somebody watches."""
+    from rich.progress import Progress
+
+    from helios.sources.corpus import DocumentCorpus
+
+    corpus = source.opened
+    if not isinstance(corpus, DocumentCorpus):
+        return
+    with Progress(console=Console(stderr=True), transient=True, disable=not Console(stderr=True).is_terminal) as bar:
+        task = bar.add_task(f"encoding {source.name}", total=len(corpus.index))
+        corpus.store_vectors(lambda count: bar.advance(task, count))
+
+
+def _size(descriptor: Descriptor) -> str:
+    match descriptor.schema:
+        case RelationalSchema(tables=tables):
+            rows = sum(table.row_count or 0 for table in tables)
+            return f"{len(tables):,} tables, {rows:,} rows"
+        case RdfSchema(predicates=predicates, triple_count=count):
+            return f"{len(predicates):,} predicates, {count:,} triples"
+        case GraphSchema(labels=labels, relationships=relationships):
+            return f"{len(labels):,} labels, {len(relationships):,} relationship types"
+        case CorpusSchema(document_count=count):
+            return f"{count:,} documents"
+
+
+def _guessed(values: dict[str, Any]) -> SourceKind:
+    """The kind that a path, a file or a URL tells; wrong usage where it tells none."""
+    url = values.get("url")
+    if url:
+        if (scheme := str(url).partition(":")[0]) in SCHEMES:
+            return SCHEMES[scheme]
+        raise typer.BadParameter("name the kind with --kind (sparql, postgresql or bolt)", param_hint="--kind")
+    files = values.get("files") or ()
+    names = [str(values["path"])] if values.get("path") else [*(files.values() if isinstance(files, dict) else files)]
+    kinds = {kind for name in names for kind, endings in ENDINGS.items() if name.lower().endswith(endings)}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if len(names) == 1 and (content := _looked_into(Path(names[0]).expanduser())) is not None:
+        return content
+    raise typer.BadParameter(f"name the kind with --kind ({', '.join(SourceKind)})", param_hint="--kind")
+
+
+def _looked_into(path: Path) -> SourceKind | None:
+    """What a file's first bytes or a folder's files tell."""
+    if path.is_dir():
+        known = ("manifest.json", "corpus.jsonl", "corpus.jsonl.gz")
+        return SourceKind.CORPUS if any((path / name).is_file() for name in known) else None
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        start = file.read(16)
+    if start.startswith(b"SQLite format 3\0"):
+        return SourceKind.SQLITE
+    return SourceKind.DUCKDB if start[8:12] == b"DUCK" else None
+
+
+def _files(given: list[str] | None) -> dict[str, str] | list[str] | None:
+    if not given:
+        return None
+    if not any("=" in file for file in given):
+        return given
+    pairs = [file.partition("=") for file in given]
+    if not all(name and equals and file for name, equals, file in pairs):
+        raise typer.BadParameter("give every file a table (TABLE=FILE), or none", param_hint="--file")
+    return {name: file for name, _, file in pairs}
+
+
+def _set(values: dict[str, Any], setting: str) -> None:
+    """`limits.timeout=5` into values; the value is read as YAML."""
+    key, equals, raw = setting.partition("=")
+    if not equals or not key.strip():
+        raise typer.BadParameter(f"expected KEY=VALUE, got {setting!r}", param_hint="--set")
+    *sections, leaf = key.strip().split(".", 1)
+    inner = values
+    for section in sections:
+        inner = inner.setdefault(section, {})
+        if not isinstance(inner, dict):
+            raise typer.BadParameter(f"{section} is no section", param_hint="--set")
+    try:
+        inner[leaf] = yaml.safe_load(raw)
+    except yaml.YAMLError:
+        raise ConfigError(f"--set {key}: the value is not valid YAML") from None
+
+
+def _make_portable(values: dict[str, Any], file_of_sources: Path) -> None:
+    """Paths of the command line are from the working directory, those of the file from the file's folder."""
+    folder = file_of_sources.expanduser().resolve().parent
+
+    def portable(path: str) -> str:
+        absolute = Path(path).expanduser().resolve()
+        return str(absolute.relative_to(folder)) if absolute.is_relative_to(folder) else str(absolute)
+
+    if isinstance(values.get("path"), str):
+        values["path"] = portable(values["path"])
+    match values.get("files"):
+        case dict() as files:
+            values["files"] = {name: portable(str(file)) for name, file in files.items()}
+        case list() as files:
+            values["files"] = [portable(str(file)) for file in files]
+
+
+def _where(spec: SourceSpec) -> str:
+    values = plain_spec(spec)
+    files = values.get("files", ())
+    place = values.get("path") or values.get("url") or ", ".join(files.values() if isinstance(files, dict) else files)
+    return str(place)
+
+
+def _say(as_json: bool, document: dict[str, Any], sentence: str, *, kept: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        Console(highlight=False).print(sentence, soft_wrap=True)
+    if not kept:
+        typer.echo("the file had to be written anew: its comments are lost", err=True)

@@ -1,0 +1,97 @@
+"""The worker's side of reading a catalogue: read-only connections that run the statements of this package.
+
+Runs inside `helios.executors.worker`; imports nothing heavy, so that a process is up quickly.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from helios.errors import ConfigError, QueryFailed, SourceUnavailable
+from helios.executors.values import Value
+
+READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json", "jsonl": "read_json"}
+
+
+def open_sqlite(options: Mapping[str, Any]) -> "SqliteReading":
+    """Inside the worker: a read-only connection; SourceUnavailable for what is no SQLite file."""
+    path = options["path"]
+    if not Path(path).is_file():
+        raise SourceUnavailable(f"{path}: no such file")
+    problem: sqlite3.Error | None = None
+    for mode in ("mode=ro", "mode=ro&immutable=1"):  # the second for a WAL file whose folder cannot be written
+        try:
+            connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
+            connection.execute("PRAGMA query_only = 1")
+            connection.execute("PRAGMA trusted_schema = 0")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.text_factory = lambda data: data.decode("utf-8", "replace")
+            return SqliteReading(connection)
+        except sqlite3.Error as error:
+            problem = error
+        if Path(f"{path}-wal").exists():
+            break
+    raise SourceUnavailable(f"{path}: cannot be read as SQLite ({problem})")
+
+
+class SqliteReading:
+    """Runs catalogue statements."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterable[Sequence[Value]]]:
+        try:
+            cursor = self._connection.execute(text, list(parameters.values()))
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+        except sqlite3.Error as error:
+            raise QueryFailed(str(error)) from None
+
+
+def open_duckdb(options: Mapping[str, Any]) -> "DuckDbReading":
+    """Inside the worker: a locked, read-only connection; SourceUnavailable for what DuckDB cannot open."""
+    import duckdb
+
+    path, files = options["path"], options["files"]
+    try:
+        connection = duckdb.connect(path or ":memory:", read_only=path is not None)
+        connection.execute("SET threads = 1")
+        for name, file in files.items():
+            location = "'" + file.replace("'", "''") + "'"
+            identifier = '"' + name.replace('"', '""') + '"'
+            connection.execute(f"CREATE VIEW {identifier} AS SELECT * FROM {file_reader(Path(file))}({location})")
+        if files:
+            allowed = ", ".join("'" + file.replace("'", "''") + "'" for file in files.values())
+            connection.execute(f"SET allowed_paths = [{allowed}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except duckdb.Error as error:
+        raise SourceUnavailable(f"{path or ', '.join(files.values())}: cannot be read with DuckDB ({error})") from None
+    return DuckDbReading(connection)
+
+
+class DuckDbReading:
+    """Runs catalogue statements."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterable[Sequence[Value]]]:
+        import duckdb
+
+        try:
+            result = self._connection.execute(text, list(parameters.values()))
+            return [column[0] for column in result.description], result.fetchall()
+        except duckdb.Error as error:
+            raise QueryFailed(str(error)) from None
+
+
+def file_reader(file: Path) -> str:
+    """The table function that reads a file, by its ending; ConfigError for an ending that none reads."""
+    for ending in reversed(file.name.lower().removesuffix(".gz").removesuffix(".zst").split(".")):
+        if ending in READERS:
+            return READERS[ending]
+        break
+    raise ConfigError(f"{file}: expected a file that ends in {', '.join(f'.{ending}' for ending in READERS)}")
