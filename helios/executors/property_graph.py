@@ -28,7 +28,7 @@ CATALOG = "CATALOG"
 BUFFER_BYTES = 2**27
 DATABASE_BYTES = 2**36
 """Virtual memory that ladybug reserves, and the largest database that it opens; no memory is used for it."""
-LONGEST_PATH = 2**20
+LONGEST_PATH = 2**15 - 1
 """Relationships of an unbounded path; the deadline ends longer searches sooner."""
 BATCH = 256
 OPERATORS = frozenset(

@@ -6,25 +6,101 @@ runs SQL from text (`query`, `query_to_xml`, `json_execute_serialized_sql`), sle
 """
 
 SHARED = frozenset(
-    ["abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "avg", "ceil", "ceiling", "coalesce", "concat", "concat_ws", "cos", "cosh", "count", "cume_dist", "date", "degrees", "dense_rank", "exp", "first_value", "floor", "format", "group_concat", "instr", "json_array_length", "json_object", "lag", "last_value", "lead", "least", "greatest", "left", "length", "ln", "log", "log10", "log2", "lower", "ltrim", "max", "min", "mod", "nth_value", "ntile", "nullif", "percent_rank", "pi", "pow", "power", "printf", "radians", "random", "rank", "replace", "right", "round", "row_number", "rtrim", "sign", "sin", "sinh", "substr", "substring", "sum", "tan", "tanh", "trim", "trunc", "upper"]
+    """
+    abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling coalesce concat concat_ws cos cosh count cume_dist date
+    degrees dense_rank exp first_value floor format group_concat instr json_array_length json_object lag last_value
+    lead least greatest left length ln log log10 log2 lower ltrim max min mod nth_value ntile nullif percent_rank pi
+    pow power printf radians random rank replace right round row_number rtrim sign sin sinh substr substring sum tan
+    tanh trim trunc upper
+    """.split()
 )
 
 SQLITE = SHARED | frozenset(
-    ["bm25", "char", "datetime", "glob", "hex", "highlight", "ifnull", "iif", "if", "json", "json_array", "json_each", "json_extract", "json_group_array", "json_group_object", "json_insert", "json_patch", "json_quote", "json_remove", "json_replace", "json_set", "json_tree", "json_type", "json_valid", "julianday", "like", "likelihood", "likely", "match", "octet_length", "offsets", "quote", "randomblob", "rank", "regexp", "snippet", "soundex", "sqlite_version", "strftime", "string_agg", "time", "timediff", "total", "typeof", "unhex", "unicode", "unixepoch", "unlikely", "zeroblob", "matchinfo", "current_date", "current_time", "current_timestamp"]
+    """
+    bm25 char datetime glob hex highlight ifnull iif if json json_array json_each json_extract json_group_array
+    json_group_object json_insert json_patch json_quote json_remove json_replace json_set json_tree json_type
+    json_valid julianday like likelihood likely match octet_length offsets quote randomblob rank regexp snippet
+    soundex sqlite_version strftime string_agg time timediff total typeof unhex unicode unixepoch unlikely zeroblob
+    matchinfo current_date current_time current_timestamp
+    """.split()
 )
 SQLITE_OPERATORS = frozenset({"->", "->>"})
 """Operators that SQLite's authorizer sees as functions."""
 
 _ANALYTIC = frozenset(
-    ["array_agg", "array_append", "array_cat", "array_length", "array_position", "array_prepend", "array_to_string", "ascii", "bit_and", "bit_length", "bit_or", "bit_xor", "bool_and", "bool_or", "cardinality", "cbrt", "char_length", "character_length", "chr", "corr", "cot", "covar_pop", "covar_samp", "date_part", "date_trunc", "decode", "encode", "every", "extract", "factorial", "gcd", "gen_random_uuid", "generate_series", "generate_subscripts", "grouping", "initcap", "json_agg", "json_each", "json_extract_path", "json_extract_path_text", "lcm", "lpad", "make_date", "make_time", "make_timestamp", "md5", "mode", "now", "octet_length", "overlay", "percentile_cont", "percentile_disc", "position", "regexp_matches", "regexp_replace", "regexp_split_to_array", "regexp_split_to_table", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "repeat", "reverse", "row", "row_to_json", "rpad", "sha256", "split_part", "starts_with", "stddev", "stddev_pop", "stddev_samp", "string_agg", "string_to_array", "strpos", "timezone", "to_char", "to_date", "to_hex", "to_json", "to_timestamp", "translate", "unnest", "var_pop", "var_samp", "variance", "width_bucket", "array", "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"]
+    """
+    array_agg array_append array_cat array_length array_position array_prepend array_to_string ascii bit_and bit_length
+    bit_or bit_xor bool_and bool_or cardinality cbrt char_length character_length chr corr cot covar_pop covar_samp
+    date_part date_trunc decode encode every extract factorial gcd gen_random_uuid generate_series
+    generate_subscripts grouping initcap json_agg json_each json_extract_path json_extract_path_text lcm lpad make_date
+    make_time make_timestamp md5 mode now octet_length overlay percentile_cont percentile_disc position
+    regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regr_avgx regr_avgy regr_count
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat reverse row row_to_json rpad sha256
+    split_part starts_with stddev stddev_pop stddev_samp string_agg string_to_array strpos timezone
+    to_char to_date to_hex to_json to_timestamp translate unnest var_pop var_samp variance width_bucket
+    array current_date current_time current_timestamp localtime localtimestamp
+    """.split()
 )
 
 DUCKDB = SHARED | _ANALYTIC | frozenset(
-    ["age", "aggregate", "any_value", "apply", "approx_count_distinct", "approx_quantile", "approx_top_k", "arbitrary", "arg_max", "arg_max_null", "arg_min", "arg_min_null", "argmax", "argmin", "array_aggr", "array_aggregate", "array_apply", "array_concat", "array_contains", "array_cosine_distance", "array_cosine_similarity", "array_distance", "array_distinct", "array_extract", "array_filter", "array_has", "array_has_all", "array_has_any", "array_indexof", "array_inner_product", "array_intersect", "array_pop_back", "array_pop_front", "array_push_back", "array_push_front", "array_reduce", "array_reverse", "array_reverse_sort", "array_select", "array_slice", "array_sort", "array_to_json", "array_transform", "array_unique", "array_value", "array_where", "array_zip", "bar", "base64", "bin", "bit_count", "bitstring_agg", "century", "columns", "contains", "count_if", "count_star", "countif", "current_localtime", "current_localtimestamp", "damerau_levenshtein", "date_add", "date_diff", "date_sub", "datediff", "datepart", "datesub", "datetrunc", "day", "dayname", "dayofmonth", "dayofweek", "dayofyear", "days_in_month", "decade", "divide", "editdist3", "element_at", "ends_with", "entropy", "epoch", "epoch_ms", "epoch_ns", "epoch_us", "equi_width_bins", "era", "even", "exclude", "favg", "fdiv", "filter", "first", "flatten", "fmod", "formatreadabledecimalsize", "formatreadablesize", "format_bytes", "from_base64", "from_hex", "fsum", "gamma", "geomean", "geometric_mean", "get_bit", "get_current_timestamp", "greatest_common_divisor", "hamming", "hash", "hex", "histogram", "hour", "if", "ifnull", "ilike_escape", "in", "isfinite", "isinf", "isnan", "isodow", "isoyear", "jaccard", "jaro_similarity", "jaro_winkler_similarity", "json", "json_array", "json_contains", "json_exists", "json_extract", "json_extract_string", "json_group_array", "json_group_object", "json_keys", "json_merge_patch", "json_pretty", "json_quote", "json_structure", "json_tree", "json_type", "json_valid", "json_value", "julian", "kahan_sum", "kurtosis", "kurtosis_pop", "last", "last_day", "lcase", "least_common_multiple", "len", "length_grapheme", "left_grapheme", "levenshtein", "lgamma", "like_escape", "list", "list_aggr", "list_aggregate", "list_any_value", "list_append", "list_apply", "list_avg", "list_cat", "list_concat", "list_contains", "list_cosine_similarity", "list_count", "list_distance", "list_distinct", "list_dot_product", "list_element", "list_extract", "list_filter", "list_first", "list_has", "list_has_all", "list_has_any", "list_histogram", "list_indexof", "list_inner_product", "list_intersect", "list_last", "list_max", "list_median", "list_min", "list_mode", "list_pack", "list_position", "list_prepend", "list_product", "list_reduce", "list_reverse", "list_reverse_sort", "list_select", "list_slice", "list_sort", "list_string_agg", "list_sum", "list_transform", "list_unique", "list_value", "list_var_pop", "list_var_samp", "list_stddev_pop", "list_stddev_samp", "list_where", "list_zip", "listagg", "mad", "make_timestamptz", "map", "map_concat", "map_contains", "map_contains_entry", "map_contains_value", "map_entries", "map_extract", "map_extract_value", "map_from_entries", "map_keys", "map_values", "max_by", "mean", "median", "microsecond", "millennium", "millisecond", "min_by", "minute", "mismatches", "month", "monthname", "multiply", "nanosecond", "nfc_normalize", "ord", "parse_filename", "prefix", "product", "quantile", "quantile_cont", "quantile_disc", "quarter", "range", "reduce", "regexp_escape", "regexp_extract", "regexp_extract_all", "regexp_full_match", "replace", "right_grapheme", "round_even", "roundbankers", "second", "sem", "sha1", "skewness", "split", "sqrt", "str_split", "str_split_regex", "strftime", "string_split", "string_split_regex", "strip_accents", "strlen", "strptime", "struct_concat", "struct_contains", "struct_extract", "struct_extract_at", "struct_has", "struct_indexof", "struct_insert", "struct_keys", "struct_pack", "struct_position", "struct_values", "subtract", "suffix", "sumkahan", "time_bucket", "timezone_hour", "timezone_minute", "to_base", "to_base64", "to_binary", "to_centuries", "to_days", "to_decades", "to_hours", "to_microseconds", "to_milliseconds", "to_minutes", "to_months", "to_quarters", "to_seconds", "to_weeks", "to_years", "today", "transaction_timestamp", "try_strptime", "typeof", "ucase", "unbin", "unhex", "unicode", "union_extract", "union_tag", "union_value", "url_decode", "url_encode", "uuid", "uuidv4", "uuidv7", "week", "weekday", "weekofyear", "weighted_avg", "wavg", "xor", "year", "yearweek", "unpivot_list"]
+    """
+    age aggregate any_value apply approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null
+    arg_min arg_min_null argmax argmin array_aggr array_aggregate array_apply array_concat array_contains
+    array_cosine_distance array_cosine_similarity array_distance array_distinct array_extract array_filter array_has
+    array_has_all array_has_any array_indexof array_inner_product array_intersect array_pop_back array_pop_front
+    array_push_back array_push_front array_reduce array_reverse array_reverse_sort array_select array_slice array_sort
+    array_to_json array_transform array_unique array_value array_where array_zip bar base64 bin bit_count
+    bitstring_agg century columns contains count_if count_star countif current_localtime current_localtimestamp
+    damerau_levenshtein date_add date_diff date_sub datediff datepart datesub datetrunc day dayname dayofmonth
+    dayofweek dayofyear days_in_month decade divide editdist3 element_at ends_with entropy epoch epoch_ms epoch_ns
+    epoch_us equi_width_bins era even exclude favg fdiv filter first flatten fmod formatreadabledecimalsize
+    formatreadablesize format_bytes from_base64 from_hex fsum gamma geomean geometric_mean get_bit get_current_timestamp
+    greatest_common_divisor hamming hash hex histogram hour if ifnull ilike_escape in isfinite isinf isnan isodow
+    isoyear jaccard jaro_similarity jaro_winkler_similarity json json_array json_contains json_exists json_extract
+    json_extract_string json_group_array json_group_object json_keys json_merge_patch json_pretty json_quote
+    json_structure json_tree json_type json_valid json_value julian kahan_sum kurtosis kurtosis_pop last last_day lcase
+    least_common_multiple len length_grapheme left_grapheme levenshtein lgamma like_escape list list_aggr
+    list_aggregate list_any_value list_append list_apply list_avg list_cat list_concat list_contains
+    list_cosine_similarity list_count list_distance list_distinct list_dot_product list_element list_extract
+    list_filter list_first list_has list_has_all list_has_any list_histogram list_indexof list_inner_product
+    list_intersect list_last list_max list_median list_min list_mode list_pack list_position list_prepend list_product
+    list_reduce list_reverse list_reverse_sort list_select list_slice list_sort list_string_agg list_sum
+    list_transform list_unique list_value list_var_pop list_var_samp list_stddev_pop list_stddev_samp list_where
+    list_zip listagg mad make_timestamptz map map_concat map_contains map_contains_entry map_contains_value
+    map_entries map_extract map_extract_value map_from_entries map_keys map_values max_by mean median microsecond
+    millennium millisecond min_by minute mismatches month monthname multiply nanosecond nfc_normalize ord
+    parse_filename prefix product quantile quantile_cont quantile_disc quarter range reduce regexp_escape
+    regexp_extract regexp_extract_all regexp_full_match replace right_grapheme round_even roundbankers second sem
+    sha1 skewness split sqrt str_split str_split_regex strftime string_split string_split_regex strip_accents strlen
+    strptime struct_concat struct_contains struct_extract struct_extract_at struct_has struct_indexof struct_insert
+    struct_keys struct_pack struct_position struct_values subtract suffix sumkahan time_bucket timezone_hour
+    timezone_minute to_base to_base64 to_binary to_centuries to_days to_decades to_hours to_microseconds to_milliseconds
+    to_minutes to_months to_quarters to_seconds to_weeks to_years today transaction_timestamp try_strptime typeof ucase
+    unbin unhex unicode union_extract union_tag union_value url_decode url_encode uuid uuidv4 uuidv7 week weekday
+    weekofyear weighted_avg wavg xor year yearweek unpivot_list
+    """.split()
 )
 
 POSTGRES = SHARED | _ANALYTIC | frozenset(
-    ["acosd", "age", "any_value", "array_dims", "array_fill", "array_lower", "array_ndims", "array_positions", "array_remove", "array_replace", "array_to_json", "array_upper", "asind", "atan2d", "atand", "btrim", "clock_timestamp", "convert_from", "convert_to", "cosd", "cotd", "date_bin", "div", "enum_first", "enum_last", "enum_range", "erf", "get_bit", "get_byte", "is_normalized", "isfinite", "json_array_elements", "json_array_elements_text", "json_build_array", "json_build_object", "json_each_text", "json_object_agg", "json_object_keys", "json_strip_nulls", "json_to_record", "json_to_recordset", "json_typeof", "jsonb_agg", "jsonb_array_elements", "jsonb_array_elements_text", "jsonb_array_length", "jsonb_build_array", "jsonb_build_object", "jsonb_each", "jsonb_each_text", "jsonb_exists", "jsonb_exists_all", "jsonb_exists_any", "jsonb_extract_path", "jsonb_extract_path_text", "jsonb_insert", "jsonb_object", "jsonb_object_agg", "jsonb_object_keys", "jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array", "jsonb_path_query_first", "jsonb_pretty", "jsonb_set", "jsonb_set_lax", "jsonb_strip_nulls", "jsonb_to_record", "jsonb_to_recordset", "jsonb_typeof", "justify_days", "justify_hours", "justify_interval", "lower_inc", "lower_inf", "make_interval", "make_timestamptz", "min_scale", "normalize", "num_nonnulls", "num_nulls", "numnode", "numrange", "int4range", "int8range", "daterange", "tsrange", "tstzrange", "pg_typeof", "phraseto_tsquery", "plainto_tsquery", "quote_ident", "quote_literal", "quote_nullable", "range_agg", "range_merge", "regexp_count", "regexp_instr", "regexp_like", "regexp_match", "regexp_substr", "scale", "sha224", "sha384", "sha512", "sind", "statement_timestamp", "string_to_table", "tand", "timeofday", "to_ascii", "to_jsonb", "to_number", "to_tsquery", "to_tsvector", "transaction_timestamp", "trim_array", "trim_scale", "ts_headline", "ts_rank", "ts_rank_cd", "tsvector_to_array", "unistr", "upper_inc", "upper_inf", "websearch_to_tsquery", "similarity", "word_similarity", "unaccent", "levenshtein", "soundex", "metaphone", "difference"]
+    """
+    acosd age any_value array_dims array_fill array_lower array_ndims array_positions array_remove array_replace
+    array_to_json array_upper asind atan2d atand btrim clock_timestamp convert_from convert_to cosd cotd
+    date_bin div enum_first enum_last enum_range erf get_bit get_byte is_normalized isfinite json_array_elements
+    json_array_elements_text json_build_array json_build_object json_each_text json_object_agg json_object_keys
+    json_strip_nulls json_to_record json_to_recordset json_typeof jsonb_agg jsonb_array_elements
+    jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text
+    jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object
+    jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array
+    jsonb_path_query_first jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
+    jsonb_typeof justify_days justify_hours justify_interval lower_inc lower_inf make_interval make_timestamptz
+    min_scale normalize num_nonnulls num_nulls numnode numrange int4range int8range daterange tsrange tstzrange
+    pg_typeof phraseto_tsquery plainto_tsquery quote_ident quote_literal quote_nullable range_agg range_merge
+    regexp_count regexp_instr regexp_like regexp_match regexp_substr scale sha224 sha384 sha512 sind
+    statement_timestamp string_to_table tand timeofday to_ascii to_jsonb to_number to_tsquery to_tsvector
+    transaction_timestamp trim_array trim_scale ts_headline ts_rank ts_rank_cd tsvector_to_array unistr upper_inc
+    upper_inf websearch_to_tsquery
+    similarity word_similarity unaccent levenshtein soundex metaphone difference
+    """.split()
 )  # fmt: skip
 
 BY_DIALECT = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES}
@@ -39,6 +115,15 @@ INFORMATION_SCHEMA = frozenset({"tables", "columns", "schemata", "table_constrai
                                 "referential_constraints", "constraint_column_usage"})  # fmt: skip
 
 BEFORE_PARENTHESIS = frozenset(
-    ["all", "and", "any", "array", "as", "between", "bigint", "binary", "bit", "bool", "boolean", "by", "bytea", "blob", "bpchar", "case", "cast", "char", "character", "columns", "cross", "cube", "date", "datetime", "dec", "decimal", "distinct", "double", "else", "end", "escape", "except", "exclude", "exists", "extract", "filter", "first", "float", "from", "full", "glob", "group", "having", "if", "ilike", "in", "inner", "int", "integer", "intersect", "interval", "is", "isnull", "join", "lambda", "lateral", "left", "like", "limit", "list", "map", "match", "materialized", "nchar", "not", "null", "nullif", "nulls", "numeric", "nvarchar", "offset", "on", "or", "order", "outer", "over", "overlaps", "partition", "position", "precision", "qualify", "real", "recursive", "regexp", "rename", "replace", "returning", "right", "rollup", "row", "sample", "select", "sets", "similar", "smallint", "some", "struct", "substring", "tablesample", "text", "then", "time", "timestamp", "timestamptz", "timetz", "tinyint", "to", "trim", "try_cast", "union", "unnest", "using", "values", "varbit", "varchar", "varying", "when", "where", "window", "with", "within", "without", "first", "second", "bernoulli", "system", "reservoir", "overlay", "ordinality", "zone", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint"]
+    """
+    all and any array as between bigint binary bit bool boolean by bytea blob bpchar case cast char character columns
+    cross cube date datetime dec decimal distinct double else end escape except exclude exists extract filter first
+    float from full glob group having if ilike in inner int integer intersect interval is isnull join lambda lateral
+    left like limit list map match materialized nchar not null nullif nulls numeric nvarchar offset on or order outer
+    over overlaps partition position precision qualify real recursive regexp rename replace returning right rollup row
+    sample select sets similar smallint some struct substring tablesample text then time timestamp timestamptz timetz
+    tinyint to trim try_cast union unnest using values varbit varchar varying when where window with within without
+    first second bernoulli system reservoir overlay ordinality zone hugeint utinyint usmallint uinteger ubigint
+    """.split()
 )
 """Keywords and types that may stand before a parenthesis without being a call."""
