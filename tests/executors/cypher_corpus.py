@@ -213,9 +213,11 @@ BENIGN = [
     ("MATCH (p:Person {name: 'Ann'}) RETURN labels(p)", [(["Person"],)]),
     ("MATCH (n) WHERE n:Movie RETURN count(n)", [(3,)]),
     ("MATCH (n:Movie|Person) RETURN count(n)", [(7,)]),
-    ("MATCH (p:Person) WHERE p.born = 1960 RETURN p.name AS name UNION MATCH (m:Movie {title: 'Beta'}) RETURN m.title AS name",
+    ("MATCH (p:Person) WHERE p.born = 1960 RETURN p.name AS name "
+     "UNION MATCH (m:Movie {title: 'Beta'}) RETURN m.title AS name",
      [("Beta",), ("Bob",)]),
-    ("MATCH (m:Movie) RETURN m {.title, year: m.released} ORDER BY m.title LIMIT 1", [({"title": "Alpha", "year": 1999},)]),
+    ("MATCH (m:Movie) RETURN m {.title, year: m.released} ORDER BY m.title LIMIT 1",
+     [({"title": "Alpha", "year": 1999},)]),
     ("RETURN {a: 1, b: [2, 3]}", [({"a": 1, "b": [2, 3]},)]),
     ("MATCH (set:Person {name: 'Ann'})-[load:FOLLOWS]->(call) RETURN call.name", [("Bob",)]),
     ("RETURN $one + 1", [(2,)]),

@@ -45,7 +45,7 @@ RUNAWAY = [
     "WITH a + b + c AS s WHERE s < 0 RETURN count(s)",
     "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c RETURN collect(a + b + c)",
     "UNWIND range(1, 1000000000) AS x RETURN count(x)",
-    "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c RETURN a, b, c ORDER BY a * b * c",
+    "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 3000) AS c RETURN a, b ORDER BY a * b * c",
     "MATCH (a)-[*]-(b) MATCH (c)-[*]-(d) MATCH (e)-[*]-(f) MATCH (g)-[*]-(h) MATCH (i)-[*]-(j) MATCH (k)-[*]-(l) "
     "RETURN count(DISTINCT a.name + c.name + e.name + g.name + i.name + k.name)",
     "UNWIND range(1, 2000) AS a UNWIND range(1, 2000) AS b RETURN reduce(s = 'x', i IN range(1, 5000) | s + s) AS s",
