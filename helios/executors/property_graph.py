@@ -132,6 +132,7 @@ class LadybugSession:
         self._labels: dict[str, tuple[str, ...]] = {}
         self._keys: dict[str, str] = {}
         self._tables: dict[int, str] = {}
+        self._spelled: dict[str, dict[str, str]] = {}
         self._ids: dict[tuple[int, int], str] = {}
         self._catalog = list(self._read_catalog())
         self._passed = lru_cache(512)(self._check_plan)
@@ -194,8 +195,10 @@ class LadybugSession:
         return GraphRelationship(relationship["_LABEL"], start, end, self._properties(relationship))
 
     def _properties(self, of: Mapping[str, Any]) -> dict[str, Value]:
+        # over several tables ladybug gives a property the spelling of one of them
+        spelled = self._spelled.get(of["_LABEL"], {})
         properties = {
-            key: self._value(value)
+            spelled.get(key.casefold(), key): self._value(value)
             for key, value in of.items()
             if value is not None and key not in ("_ID", "_LABEL", "_SRC", "_DST", KEY, OTHER)
         }
@@ -236,6 +239,7 @@ class LadybugSession:
                 continue
             columns = list(self._all(f"CALL table_info({_text(table)}) RETURN *"))
             properties = {column[1]: column[2] for column in columns if column[1] not in (KEY, OTHER)}
+            self._spelled[table] = {column.casefold(): column for column in properties}
             key = next((column[1] for column in columns if kind == "NODE" and column[4]), "")
             pairs: list[list[str]] = []
             if kind == "NODE":

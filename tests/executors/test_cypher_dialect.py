@@ -60,14 +60,14 @@ LADYBUG = [
      "RETURN ln(2), cast(CASE WHEN 2.5 >= 0 THEN floor(2.5) ELSE ceil(2.5) END AS INT64)"),
 ]  # fmt: skip
 NEO4J = [
-    ("match (n:Person {name:\"x\"}) // c\nreturn n", "MATCH (`n`:`Person` {`name`: 'x'}) RETURN `n`"),
-    ("MATCH (a)-[:X|:Y*2..]->(b) RETURN b", "MATCH (`a`)-[:`X`|`Y`*2..]->(`b`) RETURN `b`"),
+    ("match (n:Person {name:\"x\"}) // c\nreturn n", "MATCH (n:Person {name: 'x'}) RETURN n"),
+    ("MATCH (a)-[:X|:Y*2..]->(b) RETURN b", "MATCH (a)-[:X|Y*2..]->(b) RETURN b"),
     ("RETURN 'a\\u0027b'", "RETURN 'a\\'b'"),
     ("RETURN [x IN [1] WHERE x > 0 | x], count{(a)-->()}",
-     "RETURN [`x` IN [1] WHERE (`x` > 0) | `x`], COUNT { MATCH (`a`)-->() }"),
+     "RETURN [x IN [1] WHERE (x > 0) | x], COUNT { MATCH (a)-->() }"),
     ("MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m",
-     "MATCH (`n`) CALL (`n`) { MATCH (`n`)--(`m`) RETURN `m` } RETURN `m`"),
-    ("RETURN `a``b`.c", "RETURN `a``b`.`c`"),
+     "MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m"),
+    ("RETURN `a`b.c", "RETURN `a`b.c"),
 ]  # fmt: skip
 
 

@@ -33,6 +33,10 @@ class LadybugRenderer(Renderer):
         self._names: dict[str, str] = {}
         self._anonymous = 0
 
+    def name(self, value: str) -> str:
+        """A name, always in backticks."""
+        return name(value)
+
     def variable(self, variable: str) -> str:
         """A name of its own for each variable: ladybug takes `n` and `N` for the same."""
         folded = variable.casefold()

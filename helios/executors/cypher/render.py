@@ -3,8 +3,21 @@
 from helios.errors import QueryRejected
 from helios.executors.cypher import syntax as s
 from helios.executors.cypher.functions import FUNCTIONS
-from helios.executors.cypher.tokens import name, quoted
+from helios.executors.cypher.tokens import PLAIN_NAME, name, quoted
 
+RESERVED = frozenset(
+    (
+        "ADD", "ALL", "ALTER", "AND", "ANY", "AS", "ASC", "ASCENDING", "BY", "CALL", "CASE", "COLLECT", "CONSTRAINT",
+        "CONTAINS", "COPY", "COUNT", "CREATE", "CSV", "DELETE", "DESC", "DESCENDING", "DETACH", "DISTINCT", "DO", "DROP",
+        "ELSE", "END", "ENDS", "EXISTS", "EXPLAIN", "EXPORT", "EXTRACT", "FALSE", "FILTER", "FINISH", "FOR", "FOREACH",
+        "FROM", "IMPORT", "IN", "INDEX", "INSERT", "IS", "LET", "LIMIT", "LOAD", "MANDATORY", "MATCH", "MERGE", "NODETACH",
+        "NONE", "NOT", "NULL", "OF", "OFFSET", "ON", "OPTIONAL", "OR", "ORDER", "PROFILE", "REDUCE", "REMOVE", "REQUIRE",
+        "RETURN", "SCALAR", "SET", "SHORTESTPATH", "ALLSHORTESTPATHS", "SHOW", "SINGLE", "SKIP", "STARTS", "TERMINATE",
+        "THEN", "TRANSACTIONS", "TRUE", "UNION", "UNIQUE", "UNWIND", "USE", "USING", "WHEN", "WHERE", "WITH", "XOR",
+        "YIELD",
+    )
+)  # fmt: skip
+"""Words that stay in backticks as names."""
 ARROWS = {"->": ("-", "->"), "<-": ("<-", "-"), "--": ("-", "-")}
 
 
@@ -12,6 +25,11 @@ class Renderer:
     """Writes a query for a Neo4j-compatible engine; every function must be on the allow-list."""
 
     functions = FUNCTIONS
+
+    def name(self, value: str) -> str:
+        """A name: plain where it may be, since not every server takes backticks everywhere."""
+        plain = PLAIN_NAME.fullmatch(value) and value.upper() not in RESERVED
+        return value if plain else name(value)
 
     def query(self, query: s.Query) -> str:
         """Single queries and what joins them."""
@@ -100,7 +118,7 @@ class Renderer:
         """A label expression."""
         match labels:
             case s.LabelName():
-                return name(labels.name)
+                return self.name(labels.name)
             case s.AnyLabel():
                 return "%"
             case s.NotLabel():
@@ -116,7 +134,7 @@ class Renderer:
 
     def variable(self, variable: str) -> str:
         """A variable's name."""
-        return name(variable)
+        return self.name(variable)
 
     def write(self, expression: s.Expression) -> str:
         """An expression, in brackets where it has operators."""
@@ -124,7 +142,7 @@ class Renderer:
             case s.Constant():
                 return constant(expression.value)
             case s.Parameter():
-                return f"${name(expression.name)}"
+                return f"${self.name(expression.name)}"
             case s.Variable():
                 return self.variable(expression.name)
             case s.Property():
@@ -173,7 +191,7 @@ class Renderer:
 
     def property(self, expression: s.Property) -> str:
         """A property of a node, a relationship, a map or a temporal value."""
-        return f"{self.write(expression.of)}.{name(expression.name)}"
+        return f"{self.write(expression.of)}.{self.name(expression.name)}"
 
     def index(self, expression: s.Index) -> str:
         """An element of a list, counted from 0."""
@@ -186,12 +204,12 @@ class Renderer:
 
     def map(self, expression: s.MapOf) -> str:
         """A map."""
-        return "{" + ", ".join(f"{name(key)}: {self.write(value)}" for key, value in expression.items) + "}"
+        return "{" + ", ".join(f"{self.name(key)}: {self.write(value)}" for key, value in expression.items) + "}"
 
     def map_projection(self, expression: s.MapProjection) -> str:
         """A map made of properties of a variable."""
         items = [".*"] if expression.all else []
-        items += [f"{name(key)}: {self.write(value)}" for key, value in expression.items]
+        items += [f"{self.name(key)}: {self.write(value)}" for key, value in expression.items]
         return f"{self.variable(expression.variable)} {{{', '.join(items)}}}"
 
     def binary(self, expression: s.Binary) -> str:
