@@ -1,0 +1,1 @@
+"""Cypher: a strict reader of it, and what writes it anew for an engine."""

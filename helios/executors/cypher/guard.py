@@ -1,0 +1,83 @@
+"""The guard of Cypher: one reading query, functions of the allow-list, every parameter given.
+
+A query is parsed by a grammar that has reading clauses only and written anew from what was parsed: comments, spelling
+and escapes of the writer never reach an engine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+
+from helios.errors import QueryRejected
+from helios.executors.base import Language, NativeQuery
+from helios.executors.cypher import syntax as s
+from helios.executors.cypher.dialect_functions import NATIVE
+from helios.executors.cypher.functions import FUNCTIONS
+from helios.executors.cypher.parser import parse
+from helios.executors.cypher.tokens import PLAIN_NAME
+
+CACHED = 512
+CAST_TYPES = (
+    "BOOL", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT16", "INT32", "INT64", "INTEGER", "STRING", "TIMESTAMP",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuery:
+    """A query that may run: its syntax, and the parameters that it names."""
+
+    query: s.Query
+    parameters: frozenset[str]
+
+
+def check(query: NativeQuery, *, native: bool = False) -> CheckedQuery:
+    """Let a query pass, or QueryRejected with the reason; `native` allows ladybug's own functions and CAST too."""
+    if query.language != Language.CYPHER:
+        raise QueryRejected("this source is asked in Cypher", str(query.language))
+    checked = _checked(query.text, native)
+    _check_parameters(checked, query.parameters)
+    return checked
+
+
+def can_limit(checked: CheckedQuery) -> bool:
+    """Whether the query's rows can be limited from outside."""
+    end = checked.query.parts[0][-1]
+    return len(checked.query.parts) == 1 and isinstance(end, s.Projection) and end.limit is None
+
+
+@lru_cache(CACHED)
+def _checked(text: str, native: bool) -> CheckedQuery:
+    query = parse(text)
+    end = [part[-1] for part in query.parts]
+    if not all(isinstance(clause, s.Projection) and clause.last for clause in end):
+        raise QueryRejected("the query returns nothing", "RETURN is missing")
+    parameters: set[str] = set()
+    allowed = {**FUNCTIONS, **NATIVE} if native else FUNCTIONS
+    pending: list[object] = [query]
+    while pending:
+        value = pending.pop()
+        match value:
+            case s.Call() if value.name not in allowed:
+                raise QueryRejected("this function is not allowed", value.name)
+            case s.Cast() if not native or value.type.rstrip("[]") not in CAST_TYPES:
+                raise QueryRejected("this CAST is not allowed", value.type)
+            case s.Parameter():
+                if not PLAIN_NAME.fullmatch(value.name):
+                    raise QueryRejected("a parameter needs a plain name", value.name)
+                parameters.add(value.name)
+        pending.extend(_parts(value))
+    return CheckedQuery(query, frozenset(parameters))
+
+
+def _parts(value: object) -> list[object]:
+    if isinstance(value, tuple):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, each.name) for each in fields(value)]
+    return []
+
+
+def _check_parameters(checked: CheckedQuery, given: Mapping[str, object]) -> None:
+    missing = sorted(checked.parameters - given.keys())
+    if missing:
+        raise QueryRejected("the query names a parameter that was not given", f"${missing[0]}")

@@ -1,0 +1,248 @@
+"""The grammar of reading queries: clauses and patterns."""
+
+from helios.errors import QueryRejected
+from helios.executors.cypher import syntax as s
+from helios.executors.cypher.expressions import ExpressionParser
+from helios.executors.cypher.tokens import Kind
+
+SHORTEST = {"SHORTESTPATH": "shortestPath", "ALLSHORTESTPATHS": "allShortestPaths"}
+MAX_CLAUSES = 50
+
+
+def parse(text: str) -> s.Query:
+    """Read a query; QueryRejected for anything but one reading query, with the part that offends."""
+    parser = Parser(text)
+    query = parser.query()
+    if parser.skip_symbol(";") and parser.token.kind != Kind.END:
+        raise QueryRejected("more than one statement", text[parser.token.start :][:30])
+    if parser.token.kind != Kind.END:
+        parser.unknown_clause()
+    return query
+
+
+class Parser(ExpressionParser):
+    """Reads queries; a word that starts no reading clause ends the reading."""
+
+    def query(self) -> s.Query:
+        """Single queries joined by UNION."""
+        self.deeper()
+        parts = [self._single()]
+        kinds: set[bool] = set()
+        while self.skip_words("UNION"):
+            kinds.add(self.skip_words("ALL"))
+            self.skip_words("DISTINCT")
+            parts.append(self._single())
+        if len(kinds) > 1:
+            self.fail("UNION or UNION ALL, not both")
+        self.shallower()
+        return s.Query(tuple(parts), all=True in kinds)
+
+    def subquery(self) -> s.Query:
+        """A query in braces, or a pattern alone."""
+        if self.is_word("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN", "CALL"):
+            query = self.query()
+        else:
+            query = s.Query(((self._match_body(optional=False),),))
+        self.expect_symbol("}")
+        return query
+
+    def path(self) -> s.Path:
+        """`p = shortestPath((a)-[*]->(b))`, name and function optional."""
+        variable = None
+        if self.token.kind in (Kind.WORD, Kind.NAME) and self.ahead().text == "=":
+            variable = self.name("a variable")
+            self.expect_symbol("=")
+        shortest = SHORTEST.get(self.token.word)
+        if shortest:
+            self.take()
+            self.expect_symbol("(")
+        nodes = [self._node()]
+        relationships: list[s.Relationship] = []
+        while self.is_symbol("-", "<"):
+            relationships.append(self._relationship())
+            nodes.append(self._node())
+        if shortest:
+            self.expect_symbol(")")
+            if len(relationships) != 1:
+                self.fail("one relationship in a shortest path")
+        return s.Path(variable, tuple(nodes), tuple(relationships), shortest)  # type: ignore[arg-type]
+
+    def labels(self) -> s.Labels:
+        """`A|B:C&!D`: | binds least, then & and :, then !."""
+        left = self._label_conjunction()
+        while self.skip_symbol("|"):
+            self.skip_symbol(":")
+            self.count_operator()
+            left = s.LabelPair("|", left, self._label_conjunction())
+        return left
+
+    def unknown_clause(self) -> None:
+        """Refuse what follows: it is no reading clause."""
+        token = self.token
+        if token.kind == Kind.WORD:
+            raise QueryRejected("only reading clauses are allowed", token.text.upper())
+        self.fail("a reading clause")
+
+    def _single(self) -> tuple[s.Clause, ...]:
+        clauses: list[s.Clause] = []
+        while True:
+            if len(clauses) == MAX_CLAUSES:
+                raise QueryRejected(f"the query has more than {MAX_CLAUSES} clauses")
+            clauses.append(self._clause())
+            end = clauses[-1]
+            if isinstance(end, s.Projection) and end.last:
+                return tuple(clauses)
+            if self.is_symbol("}"):  # EXISTS { MATCH … } needs no RETURN; the renderers see to other queries
+                return tuple(clauses)
+            if self.token.kind == Kind.END or self.is_symbol(";"):
+                self.fail("RETURN")
+
+    def _clause(self) -> s.Clause:
+        if self.skip_words("MATCH"):
+            return self._match_body(optional=False)
+        if self.skip_words("OPTIONAL", "MATCH"):
+            return self._match_body(optional=True)
+        if self.skip_words("UNWIND"):
+            items = self.expression()
+            self.expect_words("AS")
+            return s.Unwind(items, self.name("a variable"))
+        if self.skip_words("WITH"):
+            return self._projection(last=False)
+        if self.skip_words("RETURN"):
+            return self._projection(last=True)
+        if self.is_word("CALL") and self.ahead().text in ("{", "("):
+            return self._call_subquery()
+        self.unknown_clause()
+        raise AssertionError
+
+    def _call_subquery(self) -> s.CallSubquery:
+        self.expect_words("CALL")
+        imports: list[str] | None = None
+        if self.skip_symbol("("):
+            imports = []
+            while not self.skip_symbol(")"):
+                if imports:
+                    self.expect_symbol(",")
+                imports.append("*" if self.skip_symbol("*") else self.name("a variable"))
+        self.expect_symbol("{")
+        query = self.query()
+        self.expect_symbol("}")
+        if self.is_word("IN"):
+            raise QueryRejected("subqueries in transactions are not for reading", "CALL { … } IN")
+        return s.CallSubquery(query, None if imports is None else tuple(imports))
+
+    def _match_body(self, *, optional: bool) -> s.Match:
+        paths = [self.path()]
+        while self.skip_symbol(","):
+            paths.append(self.path())
+        where = self.expression() if self.skip_words("WHERE") else None
+        return s.Match(tuple(paths), where, optional)
+
+    def _projection(self, *, last: bool) -> s.Projection:
+        distinct = self.skip_words("DISTINCT")
+        star = self.skip_symbol("*")
+        items: list[s.Item] = []
+        if not star or self.skip_symbol(","):
+            items.append(self._item())
+            while self.skip_symbol(","):
+                items.append(self._item())
+        order: list[tuple[s.Expression, bool]] = []
+        if self.skip_words("ORDER", "BY"):
+            order.append(self._ordering())
+            while self.skip_symbol(","):
+                order.append(self._ordering())
+        skip = self.expression() if self.skip_words("SKIP") or self.skip_words("OFFSET") else None
+        limit = self.expression() if self.skip_words("LIMIT") else None
+        where = self.expression() if not last and self.skip_words("WHERE") else None
+        return s.Projection(tuple(items), star, distinct, tuple(order), skip, limit, where, last)
+
+    def _item(self) -> s.Item:
+        start = self.token.start
+        expression = self.expression()
+        column = self.text[start : self.tokens[self.at - 1].end]
+        alias = self.name("a name") if self.skip_words("AS") else None
+        if alias is None and isinstance(expression, s.Variable):
+            column = expression.name
+        return s.Item(expression, alias, alias or column)
+
+    def _ordering(self) -> tuple[s.Expression, bool]:
+        expression = self.expression()
+        if self.skip_words("DESC") or self.skip_words("DESCENDING"):
+            return expression, True
+        if not self.skip_words("ASC"):
+            self.skip_words("ASCENDING")
+        return expression, False
+
+    def _node(self) -> s.Node:
+        self.expect_symbol("(")
+        variable, labels, properties, where = self._inside(")")
+        self.expect_symbol(")")
+        return s.Node(variable, labels, properties, where)
+
+    def _inside(
+        self, close: str
+    ) -> tuple[str | None, s.Labels | None, s.MapOf | s.Parameter | None, s.Expression | None]:
+        """Variable, labels, properties and condition of a node or, without hops, of a relationship."""
+        variable = self._variable(close)
+        labels = self.labels() if self.skip_symbol(":") else None
+        properties = self._properties()
+        where = self.expression() if self.skip_words("WHERE") else None
+        return variable, labels, properties, where
+
+    def _variable(self, close: str) -> str | None:
+        follows = self.ahead()
+        named = self.token.kind in (Kind.WORD, Kind.NAME)
+        if named and (follows.word == "WHERE" or follows.kind == Kind.SYMBOL and follows.text in (close, *":{*$")):
+            return self.take().text
+        return None
+
+    def _properties(self) -> s.MapOf | s.Parameter | None:
+        if self.is_symbol("{"):
+            return self.map()
+        if self.skip_symbol("$"):
+            return s.Parameter(self.name("a parameter"))
+        return None
+
+    def _relationship(self) -> s.Relationship:
+        left = self.skip_symbol("<")
+        self.expect_symbol("-")
+        variable, types, properties, where, hops = None, None, None, None, None
+        if self.skip_symbol("["):
+            variable = self._variable("]")
+            types = self.labels() if self.skip_symbol(":") else None
+            hops = self._hops() if self.skip_symbol("*") else None
+            properties = self._properties()
+            where = self.expression() if self.skip_words("WHERE") else None
+            self.expect_symbol("]")
+        self.expect_symbol("-")
+        right = self.skip_symbol(">")
+        direction = "--" if left == right else "<-" if left else "->"
+        return s.Relationship(variable, types, direction, hops, properties, where)  # type: ignore[arg-type]
+
+    def _hops(self) -> s.Hops:
+        low = self.number("a number of hops") if self.token.kind == Kind.NUMBER else None
+        if not self.skip_symbol(".."):
+            return s.Hops(low, low)
+        high = self.number("a number of hops") if self.token.kind == Kind.NUMBER else None
+        return s.Hops(1 if low is None else low, high)
+
+    def _label_conjunction(self) -> s.Labels:
+        left = self._label()
+        while self.skip_symbol("&") or self.skip_symbol(":"):
+            self.count_operator()
+            left = s.LabelPair("&", left, self._label())
+        return left
+
+    def _label(self) -> s.Labels:
+        self.deeper()
+        if self.skip_symbol("!"):
+            label: s.Labels = s.NotLabel(self._label())
+        elif self.skip_symbol("("):
+            label = self.labels()
+            self.expect_symbol(")")
+        elif self.skip_symbol("%"):
+            label = s.AnyLabel()
+        else:
+            label = s.LabelName(self.name("a label"))
+        self.shallower()
+        return label

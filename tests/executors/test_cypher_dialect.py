@@ -1,0 +1,108 @@
+"""Neo4j's Cypher as it is written for ladybug, and for a Bolt server: input and expected text."""
+
+import pytest
+
+from helios.errors import QueryFailed, QueryRejected
+from helios.executors.base import Language, NativeQuery
+from helios.executors.cypher.catalog import GraphCatalog, NodeTable, RelationshipTable
+from helios.executors.cypher.dialect import LadybugRenderer
+from helios.executors.cypher.guard import check
+from helios.executors.cypher.parser import parse
+from helios.executors.cypher.render import Renderer
+
+CATALOG = GraphCatalog(
+    nodes=(
+        NodeTable(0, "Person", ("Person",), {"name": "STRING", "born": "INT64"}, "helios_id"),
+        NodeTable(1, "Actor:Person", ("Person", "Actor"), {"name": "STRING", "fee": "DOUBLE"}, "helios_id"),
+        NodeTable(2, "Movie", ("Movie",), {"title": "STRING"}, "helios_id"),
+    ),
+    relationships=(
+        RelationshipTable(3, "KNOWS", (("Person", "Person"),), {"since": "DATE"}),
+        RelationshipTable(4, "ACTED_IN", (("Person", "Movie"),), {"roles": "STRING[]"}),
+    ),
+)
+LADYBUG = [
+    ("MATCH (n:Person) RETURN n", "MATCH (`n`:`Person`|`Actor:Person`) RETURN `n`"),
+    ("MATCH (n:Person:Actor) RETURN n", "MATCH (`n`:`Actor:Person`) RETURN `n`"),
+    ("MATCH (n:Person&!Actor) RETURN n", "MATCH (`n`:`Person`) RETURN `n`"),
+    ("MATCH (n:Movie&Actor) RETURN n", "MATCH (`n`) WHERE false RETURN `n`"),
+    ("MATCH (n) WHERE n:Actor RETURN n", "MATCH (`n`) WHERE (label(`n`) IN ['Actor:Person']) RETURN `n`"),
+    ("MATCH (n:Movie WHERE n.title = 'x') RETURN n", "MATCH (`n`:`Movie`) WHERE (`n`.`title` = 'x') RETURN `n`"),
+    (
+        "MATCH (a)-[r:KNOWS]->(b)<-[s:KNOWS]-(c) RETURN a",
+        "MATCH (`a`)-[`r`:`KNOWS`]->(`b`)<-[`s`:`KNOWS`]-(`c`) WHERE id(`r`) <> id(`s`) RETURN `a`",
+    ),
+    (
+        "MATCH (a)-[r:KNOWS]->(b)-[s:ACTED_IN]->(c) RETURN a",
+        "MATCH (`a`)-[`r`:`KNOWS`]->(`b`)-[`s`:`ACTED_IN`]->(`c`) RETURN `a`",
+    ),
+    ("MATCH (a)-[r:KNOWS*]->(b) RETURN b", "MATCH (`a`)-[`r`:`KNOWS`* TRAIL 1..]->(`b`) RETURN `b`"),
+    (
+        "MATCH p = shortestPath((a)-[:KNOWS*..3]-(b)) RETURN length(p)",
+        "MATCH `p` = (`a`)-[`helios_r1`:`KNOWS`* SHORTEST 1..3]-(`b`) RETURN length(`p`)",
+    ),
+    (
+        "MATCH (n:Movie) WHERE EXISTS { (n)<-[:ACTED_IN]-() } RETURN n",
+        "MATCH (`n`:`Movie`) WHERE EXISTS { MATCH (`n`)<-[`helios_r1`:`ACTED_IN`]-() } RETURN `n`",
+    ),
+    (
+        "MATCH (n:Movie) WITH n ORDER BY n.title RETURN n",
+        "MATCH (`n`:`Movie`) WITH `n` ORDER BY `n`.`title` LIMIT 9223372036854775807 RETURN `n`",
+    ),
+    ("MATCH (n:Movie) RETURN length(n.title)", "MATCH (`n`:`Movie`) RETURN size(`n`.`title`)"),
+    ("MATCH ()-[r:KNOWS]->() RETURN r.since.year", "MATCH ()-[`r`:`KNOWS`]->() RETURN date_part('year', `r`.`since`)"),
+    ("MATCH (n:Movie) RETURN n.title + 1", "MATCH (`n`:`Movie`) RETURN (`n`.`title` + cast(1 AS STRING))"),
+    ("MATCH (n:Movie) RETURN elementId(n)", "MATCH (`n`:`Movie`) RETURN cast(`n`.`helios_id` AS STRING)"),
+    ("MATCH (n)-[N:KNOWS]->() RETURN n, N", "MATCH (`n`)-[`n_`:`KNOWS`]->() RETURN `n`, `n_`"),
+    ("RETURN [1, 2][-1], [1, 2][1..]", "RETURN list_any_value(list_slice([1, 2], -1, -1)), list_slice([1, 2], 2, -1)"),
+    ("RETURN 1 < 2 < 3", "RETURN ((1 < 2) AND (2 < 3))"),
+    ("RETURN log(2), toInteger(2.5)",
+     "RETURN ln(2), cast(CASE WHEN 2.5 >= 0 THEN floor(2.5) ELSE ceil(2.5) END AS INT64)"),
+]  # fmt: skip
+NEO4J = [
+    ("match (n:Person {name:\"x\"}) // c\nreturn n", "MATCH (n:Person {name: 'x'}) RETURN n"),
+    ("MATCH (a)-[:X|:Y*2..]->(b) RETURN b", "MATCH (a)-[:X|Y*2..]->(b) RETURN b"),
+    ("RETURN 'a\\u0027b'", "RETURN 'a\\'b'"),
+    ("RETURN [x IN [1] WHERE x > 0 | x], count{(a)-->()}",
+     "RETURN [x IN [1] WHERE (x > 0) | x], COUNT { MATCH (a)-->() }"),
+    ("MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m",
+     "MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m"),
+    ("RETURN `a`b.c", "RETURN `a`b.c"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), LADYBUG, ids=[text for text, _ in LADYBUG])
+def test_written_for_ladybug(text: str, expected: str) -> None:
+    assert LadybugRenderer(CATALOG).query(parse(text)) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), NEO4J, ids=[text for text, _ in NEO4J])
+def test_written_for_neo4j(text: str, expected: str) -> None:
+    written = Renderer().query(parse(text))
+    assert written == expected
+    assert Renderer().query(parse(written)) == written
+
+
+@pytest.mark.parametrize(("text", "part"), [
+    ("MATCH (n) DELETE n", "DELETE"), ("RETURN 1; RETURN 2", "RETURN 2"), ("RETURN apoc.x(1)", "apoc.x"),
+    ("CALL db.labels()", "CALL"), ("RETURN $x", "$x"), ("MATCH (n) WHERE n. = 1 RETURN n", "= 1 RETURN n"),
+])  # fmt: skip
+def test_a_refusal_names_the_part(text: str, part: str) -> None:
+    with pytest.raises(QueryRejected) as refusal:
+        check(NativeQuery(Language.CYPHER, text))
+    assert refusal.value.part == part
+
+
+def test_ladybugs_own_functions_are_for_ladybug_only() -> None:
+    query = NativeQuery(Language.CYPHER, "RETURN date_part('year', CAST('2020-01-01' AS DATE))")
+    check(query, native=True)
+    with pytest.raises(QueryRejected):
+        check(query)
+    with pytest.raises(QueryRejected, match="CAST"):
+        check(NativeQuery(Language.CYPHER, "RETURN CAST('x' AS BLOB)"), native=True)
+
+
+def test_text_that_grows_in_translation_is_refused() -> None:
+    nested = "[1][" * 20 + "$x" + "]" * 20
+    with pytest.raises(QueryFailed, match="too long"):
+        LadybugRenderer(CATALOG).query(parse(f"RETURN {nested}"))

@@ -1,0 +1,133 @@
+"""Property graphs from files, and as sources."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+from helios.errors import CorpusError, RecordError
+from helios.executors.base import Language, NativeQuery
+from helios.sources.descriptor import GraphSchema
+from helios.sources.graph_answers import Agreement, compare_answers
+from helios.sources.graph_import import import_graph
+from helios.sources.property_graph import PropertyGraphSource
+
+GRAPH = runpy.run_path(str(Path(__file__).parents[1] / "executors/cypher_graph.py"))
+MIXED = [
+    {"id": "1", "labels": ["B", "A"], "properties": {"n": 1, "x": 1, "tags": ["a"], "map": {"k": [1]}, "Name": "one"}},
+    {"id": "2", "labels": ["A"], "properties": {"n": 2.5, "x": 2, "tags": [], "name": "two", "NAME": "TWO"}},
+    {"id": "3", "labels": ["A"], "properties": {"n": 3, "x": "three", "tags": ["b", 1], "null": None, "_id": "taken"}},
+    {"id": "4", "labels": ["A"], "properties": {"x": 4, "big": 2**70, "odd `name`": True}},
+    {"id": "5", "labels": [], "properties": {"text": 'it\'s a \\ "quoted" text\n'}},
+]
+MIXED_EDGES = [
+    {"src": "1", "dst": "2", "type": "R", "properties": {"w": 1}},
+    {"src": "2", "dst": "3", "type": "R", "properties": {"w": "heavy", "v": {"a": 1}}},
+    {"src": "5", "dst": "1", "type": "R", "properties": {"w": 3}},
+    {"src": "3", "dst": "3", "type": "a", "properties": {}},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("graph")
+    GRAPH["write_files"](folder)
+    import_graph(folder / "nodes.jsonl.gz", folder / "edges.jsonl.gz", folder / "graph.ladybug")
+    return folder
+
+
+def test_a_source_describes_itself_and_finds_values(folder: Path) -> None:
+    source = PropertyGraphSource("people", folder / "graph.ladybug", description="films")
+    try:
+        source.check()
+        schema = source.descriptor().schema
+        assert isinstance(schema, GraphSchema)
+        assert [(label.name, label.count) for label in schema.labels] == [("Movie", 3), ("Person", 4)]
+        types = {column.name: column.type for label in schema.labels for column in label.properties}
+        assert types == {"title": "STRING", "released": "INTEGER", "name": "STRING", "born": "INTEGER"}
+        found = {(each.start, each.name, each.end): each.count for each in schema.relationships}
+        assert found == {
+            ("Person", "ACTED_IN", "Movie"): 3, ("Person", "DIRECTED", "Movie"): 1, ("Person", "FOLLOWS", "Person"): 2,
+        }  # fmt: skip
+        (hit,) = source.find_values(["create or delete"], limit=1)
+        assert (hit.value, hit.place, hit.entity) == ("Create or DELETE", ("Movie", "title"), "gamma")
+        source.refresh()
+        source.check()
+    finally:
+        source.close()
+
+
+def test_what_fits_no_column_comes_back_with_the_whole_node(tmp_path: Path) -> None:
+    GRAPH["write_files"](tmp_path, MIXED, MIXED_EDGES)
+    done = import_graph(tmp_path / "nodes.jsonl.gz", tmp_path / "edges.jsonl.gz", tmp_path / "g.ladybug")
+    assert (done.nodes, done.relationships) == (5, 4)
+    source = PropertyGraphSource("mixed", tmp_path / "g.ladybug")
+
+    def ask(text: str) -> list[tuple[object, ...]]:
+        return list(source.execute(NativeQuery(Language.CYPHER, text)).rows)
+
+    try:
+        nodes = {node.node_id: node for (node,) in ask("MATCH (n) RETURN n")}  # type: ignore[attr-defined]
+        for record in MIXED:
+            node = nodes[str(record["id"])]
+            given = {key: value for key, value in record["properties"].items() if value is not None}  # type: ignore
+            assert json.loads(json.dumps(dict(node.properties))) == given
+            assert set(node.labels) == set(record["labels"])  # type: ignore[call-overload]
+        assert ask("MATCH (n:A) RETURN count(n)") == [(4,)]
+        assert ask("MATCH (n:B) RETURN n.Name") == [("one",)]
+        assert ask("MATCH (n:A:B) RETURN size(labels(n))") == [(2,)]
+        assert ask("MATCH (n:A) WHERE n.x > 1 RETURN sum(n.x)") == [(6,)]
+        assert ask("MATCH (a)-[r:R]->(b) RETURN count(r), count(r.w)") == [(3, 2)]
+        assert ask("MATCH (:A)-[r:a]->(n) RETURN type(r)") == [("a",)]
+        kinds = {(each.start, each.end) for each in source.descriptor().schema.relationships}  # type: ignore[union-attr]
+        assert ("", "A") in kinds
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "message"),
+    [
+        ([{"id": "1", "labels": "A"}], [], r"nodes.jsonl.gz:1: a node needs"),
+        ([{"id": "1", "labels": []}] * 2, [], r"nodes.jsonl.gz:2: a node with this id came before"),
+        (
+            [{"id": "1", "labels": []}],
+            [{"src": "1", "dst": "2", "type": "R"}],
+            r"edges.jsonl.gz:1: no node has the id 2",
+        ),
+        ([{"id": "1", "labels": []}], [{"src": "1", "dst": "1"}], r"edges.jsonl.gz:1: an edge needs a `type`"),
+    ],
+)
+def test_lines_that_cannot_be_used(
+    tmp_path: Path, nodes: list[dict[str, object]], edges: list[dict[str, object]], message: str
+) -> None:
+    GRAPH["write_files"](tmp_path, nodes, edges)
+    with pytest.raises(RecordError, match=message):
+        import_graph(tmp_path / "nodes.jsonl.gz", tmp_path / "edges.jsonl.gz", tmp_path / "g.ladybug")
+    assert not (tmp_path / "g.ladybug").exists()
+
+
+def test_nothing_is_overwritten_unasked(folder: Path) -> None:
+    with pytest.raises(CorpusError, match="exists already"):
+        import_graph(folder / "nodes.jsonl.gz", folder / "edges.jsonl.gz", folder / "graph.ladybug")
+
+
+def test_answers_compare_by_meaning(folder: Path) -> None:
+    source = PropertyGraphSource("people", folder / "graph.ladybug")
+
+    def compare(text: str, answers: list[list[object]]) -> Agreement:
+        return compare_answers(text, source.execute(NativeQuery(Language.CYPHER, text)), answers)
+
+    try:
+        assert compare("MATCH (p:Person {name: 'Ann'}) RETURN p", [[{"_node": "ann", "_label": "Person"}]]) == "same"
+        assert compare("MATCH (p:Person {name: 'Ann'}) RETURN p.born", [[1970.0]]) == "same"
+        assert compare("MATCH (p:Person {name: 'Ann'}) RETURN p.born", [[1971]]) == "different"
+        assert compare("MATCH (m:Movie) RETURN m.title", [["Create or DELETE"], ["Beta"], ["Alpha"]]) == "same"
+        ordered = "MATCH (m:Movie) RETURN m.title ORDER BY m.title"
+        assert compare(ordered, [["Create or DELETE"], ["Beta"], ["Alpha"]]) == "different"
+        ties = "MATCH (p:Person)-[:ACTED_IN]->(m) RETURN m.title, 1 AS one ORDER BY one LIMIT 1"
+        assert compare(ties, [["Beta", 1]]) in ("ties", "same")
+        assert compare("MATCH (m:Movie) RETURN collect(m.released)", [[[2010, 1999, 2005]]]) == "same"
+    finally:
+        source.close()
