@@ -19,7 +19,7 @@ _SPACE = " \t\r\n"
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, gzipped or not; EvaluationError where it cannot be opened, RecordError where it is damaged."""
+    """The text of a file, gzipped or not; EvaluationError where it cannot be opened, RecordError if it is damaged."""
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":

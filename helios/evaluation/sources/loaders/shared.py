@@ -46,30 +46,11 @@ def load_shared(path: Path, *, rejects: Rejects | None = None) -> Iterator[Sourc
             yield from load(path / part, rejects)
 
 
-def document_of(record: Record) -> tuple[str, str, str]:
-    """Id, title and text of a unit of SportReason, or of a table of OTT-QA."""
-    content = record.get("content", record)
-    if isinstance(content, str):
-        return str(record["id"]), str(record.get("title", "")), content
-    if "rows" in content:
-        header = content.get("columns") or content.get("header") or []
-        lines = [" ; ".join(map(str, header)), *(" ; ".join(map(str, row)) for row in content["rows"])]
-        about = [str(record.get(name) or "") for name in ("section_title", "section_text", "intro")]
-        return str(record["id"]), str(record.get("title", "")), "\n".join(filter(None, [*about, *lines]))
-    return str(record["id"]), str(record.get("title", "")), "\n".join(_facts(content))
-
-
-def _facts(content: Any, above: str = "") -> Iterator[str]:
-    """`key: value` lines of an infobox, whose sections nest."""
-    if isinstance(content, dict):
-        for key, value in content.items():
-            nested = isinstance(value, dict | list)
-            yield from _facts(value, str(key)) if nested else [f"{key}: {value}"]
-    elif isinstance(content, list):
-        for value in content:
-            yield from _facts(value, above)
-    else:
-        yield f"{above}: {content}" if above else str(content)
+def table_document(record: Record) -> tuple[str, str, str]:
+    """Id, title and text of a table of OTT-QA: its section, its introduction, its header and its rows."""
+    lines = [" ; ".join(map(str, row)) for row in [record.get("header") or [], *(record.get("rows") or [])]]
+    about = [str(record.get(name) or "") for name in ("section_title", "section_text", "intro")]
+    return str(record["id"]), str(record.get("title") or ""), "\n".join(filter(None, [*about, *lines]))
 
 
 def _spider(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
