@@ -18,8 +18,6 @@ from helios.evaluation.sources.questions import TIES, UNORDERED_LISTS, UNTYPED, 
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Iri, Literal, Value
 
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-NODE_ID = "_id"
-"""The property that an importer keeps a node's own id in, where the engine numbers nodes itself."""
 
 
 class Agreement(StrEnum):
@@ -58,11 +56,11 @@ def _comparable(value: Value, flags: frozenset[str]) -> Value:
         case str():
             return _number(value) if UNTYPED in flags and NUMBER.fullmatch(value) else value
         case GraphNode():
-            return f"({_node_id(value)})"
+            return f"({value.node_id})"
         case GraphRelationship():
             return f"({value.start})-[{value.type}]->({value.end})"
         case GraphPath():
-            nodes = [f"({_node_id(node)})" for node in value.nodes]
+            nodes = [f"({node.node_id})" for node in value.nodes]
             return nodes + [relationship.type for relationship in value.relationships]
         case Mapping():
             return [_comparable(part, flags) for item in sorted(value.items()) for part in item]
@@ -70,11 +68,6 @@ def _comparable(value: Value, flags: frozenset[str]) -> Value:
             items = [_comparable(item, flags) for item in value]
             return sorted(items, key=lambda item: repr(value_key(item))) if UNORDERED_LISTS in flags else items
     return value
-
-
-def _node_id(node: GraphNode) -> str:
-    kept = node.properties.get(NODE_ID)
-    return node.node_id if kept is None else str(kept)
 
 
 def _number(text: str) -> Value:

@@ -115,7 +115,9 @@ def _checked(question: SourceQuestion, sources: Mapping[str, Source], limits: Li
     if verdict is Agreement.MATCH:
         return _Checked(stored, None, True, result.milliseconds)
     cause = "ties" if verdict is Agreement.TIES else "other rows"
-    detail = f"got {len(result)} rows {result.rows[:3]}; stored {len(question.gold_answers)} {question.gold_answers[:3]}"
+    detail = (
+        f"got {len(result)} rows {result.rows[:3]}; stored {len(question.gold_answers)} {question.gold_answers[:3]}"
+    )
     return fails(cause, detail, result)
 
 

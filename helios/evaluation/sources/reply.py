@@ -162,6 +162,9 @@ def omni_reply(answer: Any) -> Reply:
     asked = [*([answer.answer] if answer.answer is not None else []), *answer.evidence]
     order = dict.fromkeys([*((item.source, item.query.text) for item in asked), *ran])
     problems = [
-        f"{reply.source}: {attempt.outcome}" for reply in answer.replies for attempt in reply.attempts if attempt.outcome
+        f"{reply.source}: {attempt.outcome}"
+        for reply in answer.replies
+        for attempt in reply.attempts
+        if attempt.outcome
     ]
     return Reply(ranked, tuple(ran[key] for key in order if key in ran), (*answer.notes, *problems))

@@ -7,6 +7,7 @@ from helios.errors import EvaluationError
 from helios.evaluation.sources.agreement import Agreement, agreement
 from helios.evaluation.sources.gold import gold_rows
 from helios.evaluation.sources.measures import diversity, ndcg, selected_at
+from helios.evaluation.sources.options import CONFIDENCE
 from helios.evaluation.sources.outcomes import Outcome, OutcomeFile, Tried
 from helios.evaluation.sources.questions import Row, SourceQuestion
 from helios.evaluation.sources.reply import Ran, Reply, System
@@ -15,8 +16,6 @@ from helios.executors.values import plain
 from helios.llm.quoting import clip
 from helios.sources.base import Source
 
-CONFIDENCE = 0.5
-"""From which a system's best query counts as an answer."""
 SHOWN_ROWS = 10
 SHOWN_BYTES = 1500
 

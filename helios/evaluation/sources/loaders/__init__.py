@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 
 from helios.errors import EvaluationError, RecordError
@@ -13,24 +12,10 @@ from helios.evaluation.sources.loaders.plain import load_plain
 from helios.evaluation.sources.loaders.rdf import load_lcquad, load_qald, load_simple_questions, load_spider4sparql
 from helios.evaluation.sources.loaders.relational import load_bird, load_spider
 from helios.evaluation.sources.loaders.shared import load_shared
+from helios.evaluation.sources.options import Layout
 from helios.evaluation.sources.questions import SourceQuestion
 
 __all__ = ["LOADERS", "Layout", "load_questions"]
-
-
-class Layout(StrEnum):
-    """How a question set is laid out; see the loader of each."""
-
-    PLAIN = "plain"
-    SHARED = "shared"
-    SPIDER = "spider"
-    BIRD = "bird"
-    SPIDER4SPARQL = "spider4sparql"
-    SIMPLEQUESTIONS = "simplequestions"
-    QALD = "qald"
-    LCQUAD = "lcquad"
-    TEXT2CYPHER = "text2cypher"
-    BEIR = "beir"
 
 
 Loader = Callable[..., Iterator[SourceQuestion]]
