@@ -145,7 +145,7 @@ def eval_command(
         raise typer.BadParameter("give --index, the folder of an index, or --sources, a file of sources")
     if layout is not Layout.PLAIN or source or method or sample or gold or judge or skip_bad:
         raise typer.BadParameter(
-            "--layout, --source, --method, --sample, --gold, --judge and --skip-bad need --sources"
+            "--layout, --source, --method, --sample, --gold, --judge, --skip-bad: only with --sources"
         )
     if baselines_only and not baseline:
         raise typer.BadParameter("--baselines-only needs at least one --baseline")

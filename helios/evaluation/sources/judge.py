@@ -1,4 +1,4 @@
-"""A language model as judge: does a result answer the question, whatever form and source it came in (OmniRetrieval 3.3)?
+"""A language model as judge: does a result answer the question, whatever form it came in (OmniRetrieval 3.3)?
 
 Execution match is strict: it fails a right passage where a table row was expected. The judge sees question, gold and
 result, and says yes or no with a reason, in a fixed shape. A question that the model does not judge (it is late,

@@ -100,7 +100,9 @@ class OutcomeFile:
         if not lines:
             return
         header = documents[0] if documents else {}
-        if header.get("key") != self._header["key"]:
+        if "key" not in header:
+            raise EvaluationError(f"{path}: not a file of an evaluation; give another --out folder")
+        if header["key"] != self._header["key"]:
             other = [name for name, value in self._header.items() if name != "key" and header.get(name) != value]
             raise EvaluationError(
                 f"{path}: holds figures of another {' and '.join(other) or 'run'}; give another --out folder, or "

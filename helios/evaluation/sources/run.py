@@ -107,7 +107,7 @@ def _verdict(question: SourceQuestion, ran: Ran, gold: Sequence[Row] | None) -> 
 
 def _documents(question: SourceQuestion, reply: Reply) -> list[str]:
     """Ids of the documents of all queries, in order; other sources' documents take a rank and are never relevant."""
-    found = []
+    found: list[str] = []
     for ran in reply.results:
         for document in ran.documents() if ran.query.language is Language.TEXT else [""] * len(ran.result):
             found.append(document if ran.source == question.source else f"\0{ran.source}\0{len(found)}")
