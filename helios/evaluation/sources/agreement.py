@@ -6,10 +6,12 @@ The rules of `helios.evaluation.sources.match` hold, on values made comparable:
 - where the stored answers are text (`UNTYPED`), text that reads as a number is that number, on both sides;
 - a list that was collected in no particular order (`UNORDERED_LISTS`) is compared as a multiset;
 - where rows may tie (`TIES`), rows in another order still match if one column is the same at every position: only
-  rows with the same sort key have changed places.
+  rows with the same sort key have changed places;
+- where only the first rows of a long answer are stored (`gold_count`), an answer has all of them, and as many rows.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
@@ -33,13 +35,17 @@ def agreement(question: SourceQuestion, rows: Sequence[Row], gold: Sequence[Row]
     """Compare the rows of an answer with the gold rows of a question."""
     flags = frozenset(question.flags)
     found, expected = ([comparable_row(row, flags) for row in side] for side in (rows, gold))
+    if question.gold_count is not None:
+        whole = len(found) == question.gold_count and _holds(found, expected)
+        return Agreement.MATCH if whole else Agreement.MISMATCH
     if rows_match(found, expected, ordered=question.ordered):
         return Agreement.MATCH
-    if TIES not in flags or not _keeps_a_column(found, expected):
+    if TIES not in flags:
         return Agreement.MISMATCH
-    if rows_match(found, expected, ordered=False):
+    same, in_order = rows_match(found, expected, ordered=False), _keeps_a_column(found, expected)
+    if same and in_order:
         return Agreement.MATCH
-    return Agreement.TIES
+    return Agreement.TIES if same or in_order else Agreement.MISMATCH
 
 
 def comparable_row(row: Row, flags: frozenset[str]) -> Row:
@@ -75,6 +81,12 @@ def _number(text: str) -> Value:
         return int(text)
     except ValueError:
         return float(text)
+
+
+def _holds(found: Sequence[Row], part: Sequence[Row]) -> bool:
+    """Whether the rows hold all of some stored ones, column by column."""
+    rest = Counter(tuple(map(value_key, row)) for row in part) - Counter(tuple(map(value_key, row)) for row in found)
+    return not rest
 
 
 def _keeps_a_column(found: Sequence[Row], expected: Sequence[Row]) -> bool:

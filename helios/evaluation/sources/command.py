@@ -25,7 +25,7 @@ from helios.evaluation.sources.reply import System
 from helios.evaluation.sources.report import SourceReport, document, render, render_gold, summarise
 from helios.evaluation.sources.run import run_system
 from helios.evaluation.sources.sample import balanced_sample
-from helios.evaluation.sources.systems import build_system, open_formulators, open_selector
+from helios.evaluation.sources.systems import build_system, open_layer
 from helios.index.durable import write_atomically
 from helios.sources.base import Source
 
@@ -71,11 +71,11 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
         if options.gold:
             _check_gold(options, questions, sources, as_json)
             return
-        selector, formulators = open_selector(config), open_formulators()
         reports = []
-        for method in dict.fromkeys(options.methods):
-            system = build_system(method, list(sources.values()), selector, formulators, k=options.k)
-            reports.append(_measured(options, config, method, system, questions, sources))
+        with open_layer(list(sources.values()), config) as engine:
+            for method in dict.fromkeys(options.methods):
+                system = build_system(method, engine, k=options.k)
+                reports.append(_measured(options, config, method, system, questions, sources))
     _show(document(reports, [], _context(options)), [render(report) for report in reports], options, as_json)
 
 
@@ -174,7 +174,7 @@ def _key(options: SourceOptions, config: Config, method: Method) -> dict[str, An
         "k": options.k if method is Method.LAYER else 1,
         "threshold": options.threshold,
         "registry": hashlib.sha256(options.registry.read_bytes()).hexdigest()[:16],
-        "encoder": config.encoder.model_dump(mode="json"),
+        "settings": {name: config.resolved()[name] for name in ("encoder", "llm", "routing")},
         "commit": code_commit(),
     }
 

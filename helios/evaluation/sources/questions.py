@@ -23,6 +23,8 @@ class SourceQuestion:
     gold_query: str | None = None
     gold_answers: tuple[Row, ...] | None = None
     """Rows of the gold query; None where the data has none stored, so that the gold query has to be run."""
+    gold_count: int | None = None
+    """How many rows the gold query gives, where only the first of them are stored."""
     qrels: Mapping[str, int] = field(default_factory=dict)
     """Relevance by document id."""
     ordered: bool = False

@@ -11,7 +11,6 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,10 +32,9 @@ from helios.evaluation.sources.loaders.shared import (
 from helios.index.durable import write_atomically
 
 FILE = "sources.yaml"
-IMPORTER = "helios.sources.property_graph_import:import_graph"
-"""Writes a property graph from a folder of nodes and edges: (folder, path of the database)."""
 
-Import = Callable[[Path, Path], object]
+Import = Callable[[Path, Path, Path], object]
+"""Writes a property graph: (file of nodes, file of edges, path of the database)."""
 Spec = dict[str, Any]
 
 
@@ -77,15 +75,15 @@ def _graphs(data: Path, out: Path, import_graph: Import | None) -> dict[str, Spe
         path = out / "graphs" / f"{nodes.parent.name}.lbug"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            (import_graph or _importer())(nodes.parent, path)
+            (import_graph or _import)(nodes, nodes.with_name("edges.jsonl.gz"), path)
         specs[nodes.parent.name] = {"kind": "property_graph", "path": _from(out, path)}
     return specs
 
 
-def _importer() -> Import:
-    module, _, function = IMPORTER.partition(":")
-    found: Import = getattr(import_module(module), function)
-    return found
+def _import(nodes: Path, edges: Path, path: Path) -> None:
+    from helios.sources.graph_import import import_graph
+
+    import_graph(nodes, edges, path)
 
 
 def _corpora(data: Path, out: Path) -> dict[str, Spec]:

@@ -1,64 +1,76 @@
 """The systems that are compared over sources: the layer itself and its baselines (OmniRetrieval 3.2)."""
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from helios.config import Config
-from helios.errors import EvaluationError
 from helios.evaluation.sources.options import Method
-from helios.evaluation.sources.reply import Formulator, Layered, Selector, System
+from helios.evaluation.sources.questions import SourceQuestion
+from helios.evaluation.sources.reply import Layered, Reply, System, omni_reply
 from helios.executors.base import Language
 from helios.sources.base import Source
 
-SELECTOR = "helios.routing.lexical_selection:LexicalDenseSelector"
-LIKENESS = "helios.routing.likeness:Likeness"
-FORMULATORS = {
-    Language.SQL: "helios.routing.formulation.generator:SqlGenerator",
-    Language.SPARQL: "helios.routing.formulation.sparql_generator:SparqlGenerator",
-    Language.CYPHER: "helios.routing.formulation.cypher_generator:CypherGenerator",
-}
+if TYPE_CHECKING:
+    from helios.routing.omni import OmniEngine
+    from helios.routing.selection import Selector
 
 
-def build_system(
-    method: Method,
-    sources: Sequence[Source],
-    selector: Selector,
-    formulators: Mapping[Language, Formulator],
-    *,
-    k: int = 3,
-) -> System:
-    """A method over open sources; single backends choose one source, as routing does."""
-    language = Language(method) if method.value in list(Language) else None
-    depth = k if method is Method.LAYER else 1
-    return Layered(selector, formulators, sources, k=depth, gold=method is Method.ORACLE, language=language)
+@dataclass(frozen=True, slots=True)
+class Omni:
+    """The whole layer as a system."""
+
+    engine: "OmniEngine"
+    k: int
+
+    def __call__(self, question: SourceQuestion) -> Reply:
+        return omni_reply(self.engine.ask(question.text, k=self.k))
 
 
-def open_selector(config: Config, *, dense: bool = True) -> Selector:
-    """The selector that needs no language model; `dense` also compares token vectors."""
-    likeness = _named(LIKENESS)(_encoder(config)) if dense else None
-    selector: Selector = _named(SELECTOR)(likeness)
-    return selector
+class Oracle:
+    """The whole layer on the gold source of each question."""
+
+    def __init__(self, engine: "OmniEngine") -> None:
+        self.engine = engine
+
+    def __call__(self, question: SourceQuestion) -> Reply:
+        from helios.routing.selection import OracleSelector
+
+        gold = OracleSelector({question.text: [question.source]})
+        return omni_reply(_with(self.engine, gold).ask(question.text, k=1))
 
 
-def open_formulators() -> dict[Language, Formulator]:
-    """The generators that need no language model."""
-    return {language: _named(name)() for language, name in FORMULATORS.items()}
+@contextmanager
+def open_layer(sources: Sequence[Source], config: Config) -> Iterator["OmniEngine"]:
+    """The layer as configured, over open sources; all systems share its models and what it read of the sources."""
+    from helios.routing.omni import OmniEngine
 
-
-def _encoder(config: Config) -> Any:
-    from helios.models.encoder import MiniLMEncoder
-
-    settings = config.encoder
-    return MiniLMEncoder.load(
-        settings.model, adapter=settings.adapter, runtime=settings.runtime, max_tokens=settings.max_tokens,
-        batch_tokens=settings.batch_tokens,
-    )  # fmt: skip
-
-
-def _named(name: str) -> Any:
-    module, _, attribute = name.partition(":")
+    engine = OmniEngine.over(lambda: sources, config)
     try:
-        return getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        raise EvaluationError(f"{name} needs {error.name}, which is not installed") from error
+        yield engine
+    finally:
+        engine.close()
+
+
+def build_system(method: Method, engine: "OmniEngine", *, k: int) -> System:
+    """A method's system; all but the layer ask one source."""
+    from helios.routing.selection import KbRouting, SingleBackendSelector
+
+    match method:
+        case Method.LAYER:
+            return Omni(engine, k)
+        case Method.ORACLE:
+            return Oracle(engine)
+        case Method.GENERATORS:
+            return Layered(engine.selector, engine.interrogator.formulators, engine.sources(), gold=True)
+        case Method.KB_ROUTING:
+            return Omni(_with(engine, KbRouting(engine.selector)), 1)
+    return Omni(_with(engine, SingleBackendSelector(engine.selector, Language(method.value))), 1)
+
+
+def _with(engine: "OmniEngine", selector: "Selector") -> "OmniEngine":
+    """The same layer with another selector."""
+    return type(engine)(
+        engine.sources, selector, engine.interrogator, engine.consolidator, engine.config, model=engine.model
+    )

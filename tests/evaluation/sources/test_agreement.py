@@ -64,4 +64,13 @@ def test_ties():
     assert agree(cut, gold, TIES, ordered=True) is Agreement.TIES
     assert agree(wrong, gold, TIES, ordered=True) is Agreement.MISMATCH
     assert agree(gold[:2], gold, TIES, ordered=True) is Agreement.MISMATCH
+    assert agree([("b",), ("a",)], [("a",), ("b",)], TIES, ordered=True) is Agreement.TIES, "the sort key is not shown"
     assert agree([], [], TIES, ordered=True) is Agreement.MATCH
+
+
+def test_stored_answers_that_are_only_the_first_rows():
+    question = replace(QUESTION, gold_count=3)
+    gold = [("a",), ("b",)]
+    assert agreement(question, [("c",), ("b",), ("a",)], gold) is Agreement.MATCH
+    assert agreement(question, [("b",), ("a",)], gold) is Agreement.MISMATCH
+    assert agreement(question, [("c",), ("b",), ("b",)], gold) is Agreement.MISMATCH

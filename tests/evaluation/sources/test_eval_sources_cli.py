@@ -121,8 +121,8 @@ def public(tmp_path) -> Path:
 def test_the_registry_of_the_public_data(public, tmp_path):
     imported = []
 
-    def import_graph(folder: Path, path: Path) -> None:
-        imported.append(folder.name)
+    def import_graph(nodes: Path, edges: Path, path: Path) -> None:
+        imported.append(nodes.parent.name)
         path.write_bytes(b"graph")
 
     out = tmp_path / "out"
@@ -143,7 +143,7 @@ def test_the_registry_of_the_public_data(public, tmp_path):
 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared/data is not here")
 def test_every_question_of_the_public_data_has_its_source(tmp_path):
-    path = write_registry(SHARED, tmp_path / "out", import_graph=lambda folder, path: path.write_bytes(b""))
+    path = write_registry(SHARED, tmp_path / "out", import_graph=lambda nodes, edges, path: path.write_bytes(b""))
     names = set(yaml.safe_load(path.read_text())["sources"])
     assert len(names) == 9 + 10 + 3 + 3
     assert {question.source for question in load_questions(SHARED, Layout.SHARED)} == names

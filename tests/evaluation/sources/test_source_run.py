@@ -11,13 +11,11 @@ from rich.console import Console
 
 from helios.errors import EvaluationError, QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
 from helios.evaluation.sources.gold import gold_rows, run_gold
-from helios.evaluation.sources.options import Method
 from helios.evaluation.sources.outcomes import OutcomeFile
 from helios.evaluation.sources.questions import TIES
 from helios.evaluation.sources.reply import Layered, omni_reply
 from helios.evaluation.sources.report import document, render, render_gold, summarise
 from helios.evaluation.sources.run import run_system
-from helios.evaluation.sources.systems import build_system
 from helios.executors.base import Language, Limits, NativeQuery
 
 
@@ -103,16 +101,15 @@ class TestRun:
         (unsure,) = run_system(oracle, questions[1:2], sources, threshold=0.7)
         assert unsure.values["answered"] == 0.0 and "precision of answered" not in unsure.values
 
-    def test_baselines_ask_one_source(self, sources, questions):
-        selector = FixedSelector("notes", "rivers", "bridges")
-        for method, names in (
-            ("kb-routing", ["notes"]),
-            ("sql", ["bridges"]),
-            ("sparql", ["rivers"]),
-            ("oracle", ["bridges"]),
-        ):
-            system = build_system(Method(method), list(sources.values()), selector, FORMULATORS, k=3)
-            assert [name for name, _ in system(questions[0]).ranked] == names
+    def test_systems_of_one_source(self, sources, questions):
+        selector, opened = FixedSelector("notes", "rivers", "bridges"), list(sources.values())
+        systems = [
+            (Layered(selector, FORMULATORS, opened, k=1), "notes"),
+            (Layered(selector, FORMULATORS, opened, k=1, language=Language.SQL), "bridges"),
+            (Layered(selector, FORMULATORS, opened, k=1, gold=True), "bridges"),
+        ]
+        for system, name in systems:
+            assert [chosen for chosen, _ in system(questions[0]).ranked] == [name]
 
     def test_documents_of_other_sources_take_ranks(self, sources, questions):
         alone = Layered(FixedSelector("notes"), {}, list(sources.values()))

@@ -104,12 +104,13 @@ def _graphs(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
     def read(path: Path, line: int, record: Record) -> SourceQuestion:
         query, ordered = text_field(path, line, record, "cypher"), is_ordered(str(record.get("cypher")))
         flags = [TIES] * ("order_limit_ties_possible" in (record.get("flags") or []))
+        stored, count = rows_field(path, line, record, "answers"), record.get("row_count")
         flags += [UNORDERED_LISTS] * bool(COLLECT.search(query))
         return SourceQuestion(
             question_id=text_field(path, line, record, "id"), text=text_field(path, line, record, "question"),
             paradigm=Language.CYPHER, source=text_field(path, line, record, "database"), gold_query=query,
-            gold_answers=_rows(rows_field(path, line, record, "answers")), ordered=ordered,
-            flags=tuple(flags), dataset="graphs",
+            gold_answers=_rows(stored), ordered=ordered,
+            gold_count=count if isinstance(count, int) and count > len(stored) else None, flags=tuple(flags), dataset="graphs",
         )  # fmt: skip
 
     return _dev(folder, read, rejects)
