@@ -110,7 +110,8 @@ def _graphs(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
             question_id=text_field(path, line, record, "id"), text=text_field(path, line, record, "question"),
             paradigm=Language.CYPHER, source=text_field(path, line, record, "database"), gold_query=query,
             gold_answers=_rows(stored), ordered=ordered,
-            gold_count=count if isinstance(count, int) and count > len(stored) else None, flags=tuple(flags), dataset="graphs",
+            gold_count=count if isinstance(count, int) and count > len(stored) else None, flags=tuple(flags),
+            dataset="graphs",
         )  # fmt: skip
 
     return _dev(folder, read, rejects)
