@@ -103,7 +103,7 @@ def _wikidata(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]
 def _graphs(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
     def read(path: Path, line: int, record: Record) -> SourceQuestion:
         query, ordered = text_field(path, line, record, "cypher"), is_ordered(str(record.get("cypher")))
-        flags = [TIES] * ("order_limit_ties_possible" in (record.get("flags") or []))
+        flags = [TIES] * (ordered or "order_limit_ties_possible" in (record.get("flags") or []))
         stored, count = rows_field(path, line, record, "answers"), record.get("row_count")
         flags += [UNORDERED_LISTS] * bool(COLLECT.search(query))
         return SourceQuestion(
