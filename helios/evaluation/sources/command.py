@@ -23,7 +23,7 @@ from helios.evaluation.sources.outcomes import Outcome, OutcomeFile
 from helios.evaluation.sources.questions import SourceQuestion
 from helios.evaluation.sources.reply import System
 from helios.evaluation.sources.report import SourceReport, document, render, render_gold, summarise
-from helios.evaluation.sources.run import run_system
+from helios.evaluation.sources.run import run_system, warm
 from helios.evaluation.sources.sample import balanced_sample
 from helios.evaluation.sources.systems import build_system, open_layer
 from helios.index.durable import write_atomically
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 NAME = "sources.json"
 """The report in an output folder; beside it one `.jsonl` a method."""
 REJECTS_SHOWN = 5
+WARMUP = 3
+"""Questions that are asked once beforehand, so that latencies are those of a warm system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,12 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
         if options.gold:
             _check_gold(options, questions, sources, as_json)
             return
+        for problem in warm(list(sources.values())):
+            typer.echo(f"not usable: {problem}", err=True)
         reports = []
         with open_layer(list(sources.values()), config) as engine:
+            for question in questions[:WARMUP]:
+                engine.ask(question.text, k=options.k)
             for method in dict.fromkeys(options.methods):
                 system = build_system(method, engine, k=options.k)
                 reports.append(_measured(options, config, method, system, questions, sources))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from helios.errors import EvaluationError
+from helios.errors import EvaluationError, SourceError
 from helios.evaluation.sources.agreement import Agreement, agreement
 from helios.evaluation.sources.gold import gold_rows
 from helios.evaluation.sources.measures import diversity, ndcg, selected_at
@@ -11,7 +11,7 @@ from helios.evaluation.sources.options import CONFIDENCE
 from helios.evaluation.sources.outcomes import Outcome, OutcomeFile, Tried
 from helios.evaluation.sources.questions import Row, SourceQuestion
 from helios.evaluation.sources.reply import Ran, Reply, System
-from helios.executors.base import Language
+from helios.executors.base import Language, NativeQuery
 from helios.executors.values import plain
 from helios.llm.quoting import clip
 from helios.sources.base import Source
@@ -48,6 +48,21 @@ def run_system(
         if progress is not None:
             progress(done)
     return tuple(outcomes)
+
+
+def warm(sources: Sequence[Source]) -> list[str]:
+    """Open every source, read its descriptor and build its lookup, so that no question pays for it; what failed."""
+    problems = []
+    for source in sources:
+        try:
+            source.descriptor()
+            if source.language is Language.TEXT:
+                source.execute(NativeQuery(Language.TEXT, "warm up"))
+            else:
+                source.find_values(["warm up"], limit=1)
+        except SourceError as error:
+            problems.append(f"{source.name}: {type(error).__name__}: {error}")
+    return problems
 
 
 def measure_reply(

@@ -15,7 +15,7 @@ from helios.evaluation.sources.outcomes import OutcomeFile
 from helios.evaluation.sources.questions import TIES
 from helios.evaluation.sources.reply import Layered, omni_reply
 from helios.evaluation.sources.report import document, render, render_gold, summarise
-from helios.evaluation.sources.run import run_system
+from helios.evaluation.sources.run import run_system, warm
 from helios.executors.base import Language, Limits, NativeQuery
 
 
@@ -125,6 +125,12 @@ class TestRun:
         count, oldest = run_system(system, questions[:2], by_name)
         assert count.tried == () and "SourceUnavailable: gone" in count.problems[0]
         assert "execution match" not in oldest.values, "a gold query that does not run leaves nothing to compare"
+
+    def test_warming_up_opens_every_source_and_tells_which_fail(self, sources, unreachable):
+        gone = unreachable("gone", SourceUnavailable("no such file"))
+        gone.descriptor = lambda: gone.execute(None)
+        assert warm([*sources.values(), gone]) == ["gone: SourceUnavailable: no such file"]
+        assert sources["notes"].executed == 1
 
     def test_no_questions(self, layer, sources):
         with pytest.raises(EvaluationError):
