@@ -119,16 +119,15 @@ def document(reports: Sequence[SourceReport], gold: Sequence[GoldReport], contex
 
 
 def render(report: SourceReport) -> RenderableType:
-    """One table: a row a measure, a column a paradigm, and the macro average."""
+    """One table: the macro averages, then the measures of each paradigm and of each data set."""
     groups = {"macro": report.macro, **report.paradigms, **(report.datasets if len(report.datasets) > 1 else {})}
-    names = dict.fromkeys(row.name for rows in groups.values() for row in rows)
     table = Table(title=f"{report.name}: {report.questions} questions")
-    table.add_column("measure")
-    for group in groups:
-        table.add_column(group, justify="right")
-    for name in names:
-        cells = [next((_cell(row) for row in rows if row.name == name), "") for rows in groups.values()]
-        table.add_row(name, *cells)
+    for heading in ("over", "measure", "%", "95 % interval", "questions"):
+        table.add_column(heading, justify="left" if heading in ("over", "measure") else "right")
+    for group, rows in groups.items():
+        for number, row in enumerate(rows):
+            table.add_row("" if number else group, row.name, *_cells(row), str(row.count))
+        table.add_section()
     lines: list[RenderableType] = [table]
     latency = ", ".join(f"{name} {value:.0f}" for name, value in report.latency_ms.items())
     lines.append(Text(f"latency (ms): {latency}"))
@@ -195,10 +194,11 @@ def _plain(rows: Sequence[MeasureResult]) -> dict[str, Any]:
     }
 
 
-def _cell(row: MeasureResult) -> str:
-    if row.name in COUNTS_ONLY:
-        return f"{row.mean:.2f}"
-    return f"{100 * row.mean:.1f} ({100 * row.low:.1f}–{100 * row.high:.1f}; {row.count})"
+def _cells(row: MeasureResult) -> tuple[str, str]:
+    """Mean and interval, in percent unless they count something."""
+    scale, digits, unit = (1, 2, " of them") if row.name in COUNTS_ONLY else (100, 1, "")
+    interval = f"{scale * row.low:.{digits}f} to {scale * row.high:.{digits}f}"
+    return f"{scale * row.mean:.{digits}f}{unit}", interval
 
 
 def _flat(judged: Mapping[str, Any]) -> dict[str, Any]:
