@@ -22,6 +22,7 @@ from helios.evaluation.late_interaction import LateInteraction
 from helios.evaluation.questions import Question, read_questions
 from helios.evaluation.report import render, to_json
 from helios.evaluation.runs import write_qrels, write_run
+from helios.evaluation.sources.options import CONFIDENCE, Layout, Method
 from helios.evaluation.units import RetrievalUnit
 from helios.retrieval.edges import fusion_of
 
@@ -48,8 +49,10 @@ class Baseline(StrEnum):
 
 
 def eval_command(
-    index: Annotated[Path, typer.Option("--index", help="Folder of the index.")],
-    questions: Annotated[Path, typer.Option("--questions", help="Questions as .jsonl or .jsonl.gz.")],
+    questions: Annotated[
+        Path, typer.Option("--questions", help="Questions as .jsonl or .jsonl.gz; with --sources see --layout.")
+    ],
+    index: Annotated[Path | None, typer.Option("--index", help="Folder of the index.")] = None,
     run: Annotated[Path | None, typer.Option("--run", help="Write the ranked lists as a TREC run.")] = None,
     qrels: Annotated[
         Path | None, typer.Option("--qrels", help="Write gold edges as TREC qrels, resolved against the run.")
@@ -76,7 +79,7 @@ def eval_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="With --ablate: folder for tables, plot and figures by question; resumed."),
+        typer.Option("--out", "-o", help="With --ablate or --sources: folder for figures by question; resumed."),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
     overrides: Annotated[
@@ -98,8 +101,52 @@ def eval_command(
     per_question: Annotated[
         bool, typer.Option("--per-question", help="With --json: also every question's figures.")
     ] = False,
+    sources: Annotated[
+        Path | None,
+        typer.Option("--sources", metavar="FILE", help="Measure registered sources instead of an index."),
+    ] = None,
+    layout: Annotated[Layout, typer.Option("--layout", help="With --sources: how the questions are laid out.")] = (
+        Layout.PLAIN
+    ),
+    source: Annotated[
+        str | None, typer.Option("--source", help="With --sources: the registered name of the one gold source.")
+    ] = None,
+    method: Annotated[
+        list[Method] | None, typer.Option("--method", help="With --sources: what is measured; repeatable.")
+    ] = None,
+    candidates: Annotated[
+        int, typer.Option("--candidates", min=1, help="With --sources: sources asked per question.")
+    ] = 3,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="With --sources: so many questions of each paradigm.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", min=0.0, max=1.0, help="With --sources: from which a query is an answer.")
+    ] = CONFIDENCE,
+    gold: Annotated[bool, typer.Option("--gold", help="With --sources: check the gold queries alone.")] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="With --sources: the language model judges too.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="With --sources: leave out records that cannot be used.")
+    ] = False,
 ) -> None:
-    """Measure an index against questions with known evidence."""
+    """Measure an index, or registered sources, against questions with known evidence."""
+    if sources is not None:
+        from helios.evaluation.sources.command import SourceOptions, evaluate_sources
+        from helios.reading.asking import llm_overrides
+
+        _only_index(index=index, run=run, qrels=qrels, baseline=baseline, unit=unit, answers=answers, ablate=ablate)
+        chosen = SourceOptions(
+            sources, questions, layout, source, tuple(method or [Method.LAYER]), candidates, sample, limit, seed,
+            confidence, gold, judge, skip_bad, out, config, tuple(llm_overrides(llm, model, overrides or ())),
+        )  # fmt: skip
+        evaluate_sources(chosen, as_json=as_json)
+        return
+    if index is None:
+        raise typer.BadParameter("give --index, the folder of an index, or --sources, a file of sources")
+    if layout is not Layout.PLAIN or source or method or sample or gold or judge or skip_bad:
+        raise typer.BadParameter(
+            "--layout, --source, --method, --sample, --gold, --judge, --skip-bad: only with --sources"
+        )
     if baselines_only and not baseline:
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     if answers and (unit or baselines_only):
@@ -148,6 +195,13 @@ def eval_command(
             f"{exactness.by_fusion:.4f} by the fused bound, {exactness.in_ranking:.4f} in the search's own top "
             f"{exactness.depth} by MaxSim"
         )
+
+
+def _only_index(**given: object) -> None:
+    """BadParameter for options that measure an index."""
+    names = [f"--{name}" for name, value in given.items() if value]
+    if names:
+        raise typer.BadParameter(f"--sources measures no index: leave out {' and '.join(names)}")
 
 
 def _groups(ablate: str | None, others: Mapping[str, object]) -> "list[Group]":
