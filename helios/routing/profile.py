@@ -1,0 +1,124 @@
+"""What selection knows of a source before a question comes: the words of its schema and their token vectors."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.index.lexical import terms_of
+from helios.models.encoder import TokenEncoder
+from helios.sources.base import Source
+from helios.sources.descriptor import CorpusSchema, Descriptor, GraphSchema, RdfSchema, RdfTerm, RelationalSchema
+from helios.sources.relevance import name_words
+
+MOST_ELEMENTS = 400
+"""Elements of a schema that are read; the larger ones come first where the schema counts them."""
+SECONDARY = 0.8
+"""What a word of a column or a property counts against one of a table, a class or a label."""
+SAMPLE = 0.5
+"""The same for a word of a sample value."""
+TOPIC = 0.5
+"""The same for a word of a corpus's topics."""
+PREFIX = 0.6
+SHORTEST_PREFIX = 5
+STRUCTURAL = ("http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#")
+"""Vocabulary that every graph has and that tells none from another."""
+
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Words of a source's schema with what each counts, and token vectors (T, D) of its elements."""
+
+    words: dict[str, float]
+    texts: tuple[str, ...]
+    vectors_TD: FloatArray | None = None
+
+    def match(self, stem: str) -> float:
+        """How well the schema says a word: from 0 to 1."""
+        known = self.words.get(stem, 0.0)
+        if known or len(stem) < SHORTEST_PREFIX:
+            return known
+        return max((PREFIX * weight for word, weight in self.words.items() if _alike(word, stem)), default=0.0)
+
+
+@dataclass(slots=True)
+class Profiles:
+    """Profiles by source, made anew when a descriptor changes; threads may share them."""
+
+    encoder: TokenEncoder | None = None
+    _made: dict[str, tuple[Descriptor, Profile]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def of(self, source: Source) -> Profile:
+        """The profile of a source as it describes itself now; SourceError where it cannot."""
+        descriptor = source.descriptor()
+        with self._lock:
+            made = self._made.get(source.name)
+            if made is not None and (made[0] is descriptor or made[0] == descriptor):
+                return made[1]
+            profile = self._make(descriptor)
+            self._made[source.name] = (descriptor, profile)
+            return profile
+
+    def _make(self, descriptor: Descriptor) -> Profile:
+        words: dict[str, float] = {}
+        texts = []
+        for text, weight in elements(descriptor):
+            texts.append(text)
+            for word in terms_of(text):
+                words[word] = max(words.get(word, 0.0), weight)
+        vectors = None
+        if self.encoder is not None and texts:
+            encoded = self.encoder.encode_documents(list(dict.fromkeys(texts)))
+            vectors = np.concatenate([tokens.vectors for tokens in encoded]).astype(np.float32)
+        return Profile(words, tuple(texts), vectors)
+
+
+def elements(descriptor: Descriptor) -> list[tuple[str, float]]:
+    """Short texts of a descriptor's parts, and what a word of each counts."""
+    found = [(descriptor.description, 1.0)] if descriptor.description else []
+    return (found + list(_elements(descriptor)))[: 4 * MOST_ELEMENTS]
+
+
+def _elements(descriptor: Descriptor) -> Iterator[tuple[str, float]]:
+    match descriptor.schema:
+        case RelationalSchema(tables=tables):
+            for table in tables[:MOST_ELEMENTS]:
+                yield _spoken(table.name, table.comment), 1.0
+                yield " ".join(_spoken(column.name, column.comment) for column in table.columns), SECONDARY
+        case RdfSchema(classes=classes, predicates=predicates):
+            yield from ((_term(term), 1.0) for term in classes[:MOST_ELEMENTS])
+            yield from ((_term(term), SECONDARY) for term in predicates[:MOST_ELEMENTS] if _says_something(term))
+        case GraphSchema(labels=labels, relationships=relationships):
+            for element in (*labels, *relationships):
+                yield _spoken(element.name), 1.0
+                if element.properties:
+                    yield " ".join(_spoken(column.name, column.comment) for column in element.properties), SECONDARY
+        case CorpusSchema(topics=topics, titles=titles, style=style):
+            yield style, TOPIC
+            yield from ((topic, TOPIC) for topic in topics[:MOST_ELEMENTS])
+            yield from ((title, SAMPLE) for title in titles[:MOST_ELEMENTS])
+
+
+def _term(term: RdfTerm) -> str:
+    return _spoken(term.label or term.iri.rstrip("/#").replace("#", "/").rsplit("/", 1)[-1], term.comment)
+
+
+def _says_something(term: RdfTerm) -> bool:
+    return not term.iri.startswith(STRUCTURAL)
+
+
+def _spoken(name: str, comment: str = "") -> str:
+    return f"{' '.join(name_words(name))} {comment}".strip()
+
+
+def _alike(word: str, stem: str) -> bool:
+    """Whether two words begin alike: `direct` and `director`, `produced` and `producer`."""
+    if len(word) < SHORTEST_PREFIX or abs(len(word) - len(stem)) > 4:
+        return False
+    shared = max(SHORTEST_PREFIX, min(len(word), len(stem)) - 2)
+    return word[:shared] == stem[:shared]
