@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from helios.executors.base import ResultSet
 
-IDS = ("id", "document", "document_id", "_id", "passage", "edge", "segment")
+IDS = ("document_id", "_id", "id", "passage_id", "table_id")
 TITLES = ("title", "name")
 TEXTS = ("text", "content", "body", "passage_text", "evidence")
 SCORES = ("score", "relevance")

@@ -10,13 +10,17 @@ import re
 from helios.executors.base import Language
 from helios.routing.phrases import WORD, is_statement
 
-REQUEST = re.compile(r"^\W*(?:list|show|find|return|give|count|display|identify|get|select|retrieve|sort|provide)\b", re.I)
+REQUEST = re.compile(
+    r"^\W*(?:list|show|find|return|give|count|display|identify|get|select|retrieve|sort|provide)\b", re.I
+)
 AGGREGATE = re.compile(
     r"\b(?:how many|number of|average|total|sum of|maximum|minimum|for each|of each|per|at least|at most|more than"
     r"|less than|fewer than|sorted|ordered|order by|descending|ascending|alphabetical|distinct|group(?:ed)? by)\b", re.I
 )  # fmt: skip
 PLURAL_FIELDS = re.compile(r"\b(?:names?|ids?|codes?|titles?|descriptions?|values?) (?:and|of|for|with)\b", re.I)
-TOP = re.compile(r"\b(?:top|first|last|bottom) (?:\d+|two|three|four|five|ten)\b|\b\d+ (?:most|least|highest|lowest)\b", re.I)
+TOP = re.compile(
+    r"\b(?:top|first|last|bottom) (?:\d+|two|three|four|five|ten)\b|\b\d+ (?:most|least|highest|lowest)\b", re.I
+)
 CONNECTED = re.compile(r"\b(?:connected|connections?|paths?|hops?|relationships?|linked|neighbou?rs?|nodes?)\b", re.I)
 FACT = re.compile(r"^\W*(?:who|what|which|where|when|how|name)\b", re.I)
 SHORT = 12

@@ -19,12 +19,12 @@ import numpy as np
 
 from helios.config import Section
 from helios.errors import SourceError
-from helios.executors.base import Language, Limits, NativeQuery
+from helios.executors.base import Language, NativeQuery
 from helios.index.lexical import terms_of
 from helios.llm.budget import Budget
-from helios.models.encoder import TokenEncoder, TokenVectors
 from helios.routing.documents import Document, documents_of
 from helios.routing.form import form_scores
+from helios.routing.likeness import FloatArray, Likeness, maxsim
 from helios.routing.phrases import Phrase, Term, phrases, terms
 from helios.routing.profile import Profile, Profiles
 from helios.routing.selection import RankedSource, Selection
@@ -65,10 +65,10 @@ class Finding:
 class LexicalDenseSelector:
     """Ranks sources by what they explain of the question."""
 
-    def __init__(self, encoder: TokenEncoder | None, settings: LexicalSelectionSettings | None = None) -> None:
-        self.encoder = encoder
+    def __init__(self, likeness: Likeness | None, settings: LexicalSelectionSettings | None = None) -> None:
+        self.likeness = likeness
         self.settings = settings or LexicalSelectionSettings()
-        self.profiles = Profiles(encoder)
+        self.profiles = Profiles(likeness)
 
     def select(
         self, question: str, sources: Sequence[Source], *, k: int = 3, budget: Budget | None = None
@@ -92,11 +92,11 @@ class LexicalDenseSelector:
         """What each source knows of the question; sources that fail or are late are left out with a note."""
         findings: dict[str, Finding] = {}
         notes = []
-        asked = self.encoder.encode_question(question) if self.encoder is not None else None
+        asked_QD = self.likeness.question(question) if self.likeness is not None else None
         pool = ThreadPoolExecutor(max_workers=max(1, min(8, len(sources))), thread_name_prefix="select")
         try:
             deadline = monotonic() + self.settings.seconds
-            futures = [(source, pool.submit(self._look_into, question, source, asked)) for source in sources]
+            futures = [(source, pool.submit(self._look_into, question, source, asked_QD)) for source in sources]
             for source, future in futures:
                 try:
                     findings[source.name] = future.result(max(0.0, deadline - monotonic()))
@@ -131,20 +131,19 @@ class LexicalDenseSelector:
             math.exp(settings.none - top) / total,
         )
 
-    def _look_into(self, question: str, source: Source, asked: TokenVectors | None) -> Finding:
+    def _look_into(self, question: str, source: Source, asked_QD: FloatArray | None) -> Finding:
         if source.language is Language.TEXT:
-            return self._probe(question, source, asked)
+            return self._probe(question, source, asked_QD)
         profile = self.profiles.of(source)
         wanted = phrases(question)
         hits = source.find_values([phrase.text for phrase in wanted], limit=1)
-        return _explain(terms(question), wanted, profile, hits, _likeness(asked, profile.vectors_TD))
+        return _explain(terms(question), wanted, profile, hits, _likeness(asked_QD, profile.vectors_TD))
 
-    def _probe(self, question: str, source: Source, asked: TokenVectors | None) -> Finding:
+    def _probe(self, question: str, source: Source, asked_QD: FloatArray | None) -> Finding:
         """How well the best of the documents that a quick search finds covers the question."""
         settings = self.settings
-        limits = Limits(timeout=settings.seconds, max_rows=settings.probe_documents)
-        found = documents_of(source.execute(NativeQuery(Language.TEXT, question), limits))
-        found = found[: settings.probe_documents]
+        query = NativeQuery(Language.TEXT, question, {"k": settings.probe_documents})
+        found = documents_of(source.execute(query))[: settings.probe_documents]
         wanted = terms(question)
         best: tuple[float, ...] = (0.0,) * len(wanted)
         title = ""
@@ -154,13 +153,13 @@ class LexicalDenseSelector:
             if sum(covered) > sum(best):
                 best, title = covered, document.title
         by = tuple(f"in {title!r}" if share else "" for share in best)
-        return Finding(best, by, self._document_likeness(asked, found))
+        return Finding(best, by, self._document_likeness(asked_QD, found))
 
-    def _document_likeness(self, asked: TokenVectors | None, documents: Sequence[Document]) -> float | None:
-        if asked is None or self.encoder is None or not documents:
+    def _document_likeness(self, asked_QD: FloatArray | None, documents: Sequence[Document]) -> float | None:
+        if asked_QD is None or self.likeness is None or not documents:
             return None
-        encoded = self.encoder.encode_documents([f"{d.title} {d.text[:400]}" for d in documents])
-        return max(_maxsim(asked, tokens.vectors) for tokens in encoded)
+        encoded = self.likeness.texts([f"{d.title} {d.text[:400]}" for d in documents])
+        return max(maxsim(asked_QD, text_TD) for text_TD in encoded)
 
 
 def term_weights(wanted: Sequence[Term], findings: Sequence[Finding]) -> list[float]:
@@ -201,13 +200,8 @@ def _explain(
     return Finding(tuple(covered), tuple(by), likeness)
 
 
-def _likeness(asked: TokenVectors | None, vectors_TD: np.ndarray | None) -> float | None:
-    return None if asked is None or vectors_TD is None else _maxsim(asked, vectors_TD)
-
-
-def _maxsim(asked: TokenVectors, vectors_TD: np.ndarray) -> float:
-    """Mean over the question's tokens of the best cosine."""
-    return float((asked.vectors @ vectors_TD.T).max(axis=1).mean())
+def _likeness(asked_QD: FloatArray | None, vectors_TD: FloatArray | None) -> float | None:
+    return None if asked_QD is None or vectors_TD is None else maxsim(asked_QD, vectors_TD)
 
 
 def _centres(sources: Sequence[Source], findings: dict[str, Finding]) -> dict[bool, float]:
@@ -217,8 +211,7 @@ def _centres(sources: Sequence[Source], findings: dict[str, Finding]) -> dict[bo
         values = [
             likeness
             for source in sources
-            if (source.language is Language.TEXT) is text
-            and (likeness := findings[source.name].likeness) is not None
+            if (source.language is Language.TEXT) is text and (likeness := findings[source.name].likeness) is not None
         ]
         centres[text] = sum(values) / len(values) if values else 0.0
     return centres

@@ -102,7 +102,9 @@ def is_statement(question: str) -> bool:
     return "?" not in question and bool(words) and words[0].lower() not in QUESTION_STARTS
 
 
-def _run(question: str, words: list[re.Match[str]], quoted: tuple[tuple[int, int], ...], *, opens: bool) -> Phrase | None:
+def _run(
+    question: str, words: list[re.Match[str]], quoted: tuple[tuple[int, int], ...], *, opens: bool
+) -> Phrase | None:
     start, end = words[0].start(), words[-1].end()
     if any(start < other_end and other_start < end for other_start, other_end in quoted):
         return None

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from helios.index.lexical import terms_of
-from helios.models.encoder import TokenEncoder
+from helios.routing.likeness import FloatArray, Likeness
 from helios.sources.base import Source
 from helios.sources.descriptor import CorpusSchema, Descriptor, GraphSchema, RdfSchema, RdfTerm, RelationalSchema
 from helios.sources.relevance import name_words
@@ -25,8 +24,6 @@ PREFIX = 0.6
 SHORTEST_PREFIX = 5
 STRUCTURAL = ("http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#")
 """Vocabulary that every graph has and that tells none from another."""
-
-FloatArray = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Profile:
 class Profiles:
     """Profiles by source, made anew when a descriptor changes; threads may share them."""
 
-    encoder: TokenEncoder | None = None
+    likeness: Likeness | None = None
     _made: dict[str, tuple[Descriptor, Profile]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -72,9 +69,8 @@ class Profiles:
             for word in terms_of(text):
                 words[word] = max(words.get(word, 0.0), weight)
         vectors = None
-        if self.encoder is not None and texts:
-            encoded = self.encoder.encode_documents(list(dict.fromkeys(texts)))
-            vectors = np.concatenate([tokens.vectors for tokens in encoded]).astype(np.float32)
+        if self.likeness is not None and texts:
+            vectors = np.concatenate(self.likeness.texts(list(dict.fromkeys(texts))))
         return Profile(words, tuple(texts), vectors)
 
 
