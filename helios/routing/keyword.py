@@ -14,6 +14,7 @@ from helios.routing.phrases import phrases, terms
 from helios.sources.base import Source, ValueHit
 from helios.sources.descriptor import RelationalSchema
 
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 LEAST_SCORE = 0.75
 """Of a stored value that counts as named by the question."""
 HITS = 6
@@ -99,17 +100,17 @@ def _rows_around(hit: ValueHit, source: Source) -> NativeQuery | None:
 
 def _triples_around(hit: ValueHit, source: Source) -> NativeQuery | None:
     """The entity's triples in both directions, or those of the subjects that have the literal."""
-    label = "<http://www.w3.org/2000/01/rdf-schema#label>"
     if _is_iri(hit.entity):
-        subject = f"BIND(<{hit.entity}> AS ?subject) "
-        bound = f"{{ {subject}?subject ?predicate ?object }} UNION {{ BIND(<{hit.entity}> AS ?object) ?subject ?predicate ?object }}"
+        ways = [f"{{ BIND(<{hit.entity}> AS {end}) ?subject ?predicate ?object }}" for end in ("?subject", "?object")]
+        bound = " UNION ".join(ways)
     elif len(hit.place) == 1 and _is_iri(hit.place[0]):
-        bound = f"?subject <{hit.place[0]}> ?value . FILTER(STR(?value) = {_literal(hit.value)}) ?subject ?predicate ?object"
+        same = f"FILTER(STR(?value) = {_literal(hit.value)})"
+        bound = f"?subject <{hit.place[0]}> ?value . {same} ?subject ?predicate ?object ."
     else:
         return None
-    names = f"OPTIONAL {{ ?subject {label} ?subject_label }} OPTIONAL {{ ?object {label} ?object_label }}"
-    text = f"SELECT DISTINCT ?subject ?subject_label ?predicate ?object ?object_label WHERE {{ {bound} {names} }} LIMIT {ROWS}"
-    return NativeQuery(Language.SPARQL, text)
+    names = " ".join(f"OPTIONAL {{ {end} <{LABEL}> {end}_label }}" for end in ("?subject", "?object"))
+    columns = "?subject ?subject_label ?predicate ?object ?object_label"
+    return NativeQuery(Language.SPARQL, f"SELECT DISTINCT {columns} WHERE {{ {bound} {names} }} LIMIT {ROWS}")
 
 
 def _paths_around(hit: ValueHit, source: Source) -> NativeQuery | None:

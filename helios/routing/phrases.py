@@ -12,17 +12,22 @@ LONGEST = 6
 """Words of an unquoted phrase."""
 MOST_PHRASES = 60
 FUNCTION_WORDS = frozenset(
-    """a an the of in on at by for from to with without and or not no nor but as is are was were be been being am do
-    does did done has have had having that which who whom whose what where when how why there this these those it its
-    they them their he she his her him i me my we us our you your all any some each every both either than then so such
-    if into onto over under about between during per via please can could would will shall may might must also only
-    list show find give return tell display get select identify retrieve provide count many much most least more less
-    other another same different distinct s t one ones first last top""".split()
+    """
+    a an the of in on at by for from to with without and or not no nor but as is are was were be been being am
+    do does did done has have had having that which who whom whose what where when how why there this these
+    those it its they them their he she his her him i me my we us our you your all any some each every both
+    either than then so such if into onto over under about between during per via please can could would will
+    shall may might must also only list show find give return tell display get select identify retrieve
+    provide count many much most least more less other another same different distinct s t one ones first last
+    top
+    """.split()  # noqa: SIM905 (a list would take a line for every word)
 )
 QUESTION_STARTS = frozenset(
-    """who whom whose what which where when why how is are was were do does did can could will would has have had in
-    on at of for from to by with during under name list show find give return tell display get select identify retrieve
-    provide count sort compute calculate determine describe please if among out after before""".split()
+    """
+    who whom whose what which where when why how is are was were do does did can could will would has have had
+    in on at of for from to by with during under name list show find give return tell display get select
+    identify retrieve provide count sort compute calculate determine describe please if among out after before
+    """.split()  # noqa: SIM905 (a list would take a line for every word)
 )
 
 

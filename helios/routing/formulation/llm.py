@@ -27,6 +27,7 @@ from helios.sources.relevance import relevance
 CONFIDENCE = 0.7
 """What a model's query counts; models do not say how sure they are."""
 HYDE_CONFIDENCE = 0.5
+ENTITY_CHARACTERS = 400
 ENTITIES = 3
 """Linked entities whose predicates are shown."""
 PREDICATES = 30
@@ -89,7 +90,9 @@ class LlmFormulator:
             return [*prompts.value_hints(hits), *self._predicates(question, schema.predicates)]
         hints = []
         for iri, label, phrase in entities[:ENTITIES]:
-            hints.append(prompts.clip(f"{phrase!r} of the question is the entity <{iri}> ({label!r})", 400))
+            hints.append(
+                prompts.shortened(f"{phrase!r} of the question is the entity <{iri}> ({label!r})", ENTITY_CHARACTERS)
+            )
             used = self._used(iri, source)
             near = [term for term in schema.predicates if term.iri in used] if used else schema.predicates
             hints += [f"  {line}" for line in self._predicates(question, near)]

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from helios.executors.base import Language
-from helios.llm.quoting import RULE, clip, one_line
+from helios.llm.quoting import CUT, RULE, one_line
 from helios.llm.request import Message
 from helios.sources.base import ValueHit
 
 LONGEST_QUERY = 4000
-HINT_BYTES = 200
-ERROR_BYTES = 500
+HINT_CHARACTERS = 300
+ERROR_CHARACTERS = 500
 
 GROUND = (
     f"{RULE} Reply with one JSON object that fits the given schema, without any other text. Use only names that the "
@@ -29,11 +29,12 @@ INSTRUCTIONS: dict[Language, str] = {
         "You write one SPARQL 1.1 query (SELECT or ASK, no SERVICE, no FROM, no updates) that answers a question from "
         "the RDF graph that is described. Declare every prefix that you use, or write IRIs in angle brackets. Entities "
         "of the question are listed with their IRIs where they were found: use those, not their labels. Mind the "
-        "direction of each predicate; a property path may join several steps. Select the thing asked for, not its label."
+        "direction of each predicate; a property path may join several steps. Select the thing asked for, not its "
+        "label."
     ),
     Language.CYPHER: (
-        "You write one read-only Cypher query (MATCH, OPTIONAL MATCH, WHERE, WITH, RETURN, ORDER BY, LIMIT; no CALL, no "
-        "LOAD, nothing that writes) that answers a question from the property graph that is described. Mind the "
+        "You write one read-only Cypher query (MATCH, OPTIONAL MATCH, WHERE, WITH, RETURN, ORDER BY, LIMIT; no CALL, "
+        "no LOAD, nothing that writes) that answers a question from the property graph that is described. Mind the "
         "direction of each relationship type. Return properties, not whole nodes, unless the question asks for the "
         "things themselves. Give every path of variable length an upper bound."
     ),
@@ -85,7 +86,8 @@ def messages(
         parts.append("Found in the source:\n" + fenced("\n".join(f"- {hint}" for hint in hints)))
     if tried:
         shown = "\n".join(
-            f"{i}. {one_query(query)}\n   {clip(outcome, ERROR_BYTES)}" for i, (query, outcome) in enumerate(tried, 1)
+            f"{i}. {one_query(query)}\n   {shortened(outcome, ERROR_CHARACTERS)}"
+            for i, (query, outcome) in enumerate(tried, 1)
         )
         parts.append(f"{REPAIR}\n{fenced(shown)}")
     parts.append(f"Question: {one_line(question)}")
@@ -95,7 +97,9 @@ def messages(
 def value_hints(hits: Sequence[ValueHit]) -> list[str]:
     """Stored values that the question seems to name, with where they stand."""
     return [
-        clip(f"{hit.phrase!r} of the question is stored as {hit.value!r} in {'.'.join(hit.place)}", HINT_BYTES)
+        shortened(
+            f"{hit.phrase!r} of the question is stored as {hit.value!r} in {'.'.join(hit.place)}", HINT_CHARACTERS
+        )
         for hit in hits
     ]
 
@@ -104,6 +108,12 @@ def fenced(text: str) -> str:
     """Lines between the marks that `RULE` speaks of; the text keeps its angle brackets but cannot end the block."""
     safe = text.replace("<data", "‹data").replace("</data", "‹/data")
     return f"<data>\n{safe}\n</data>"
+
+
+def shortened(text: str, most: int) -> str:
+    """A text on one line in at most `most` characters; unlike `clip` it keeps the brackets that IRIs stand in."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + CUT
 
 
 def one_query(query: str) -> str:
