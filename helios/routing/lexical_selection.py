@@ -29,23 +29,33 @@ from helios.routing.phrases import Phrase, Term, phrases, terms
 from helios.routing.profile import Profile, Profiles
 from helios.routing.selection import RankedSource, Selection
 from helios.sources.base import Source, ValueHit
+from helios.sources.descriptor import CorpusSchema
 
 
 class LexicalSelectionSettings(Section):
     """Weights of the sum, in logits; they hold for all sources alike."""
 
     coverage: float = 9.0
-    likeness: float = 10.0
+    likeness: float = 8.0
     form: float = 1.0
     none: float = 1.5
     """The logit of `none of them`: about what a source has that explains a sixth of the question."""
+    chance: float = 0.9
+    """Taken off a corpus for every tenfold of its documents over a thousand: the more there are, the better the best
+    of them resembles any question by chance."""
     text_share: float = 0.8
     """What a word found in a document counts against one found in a schema or among values."""
     seconds: float = 5.0
     """How long a source may take to look up the question's phrases."""
+    cold_seconds: float = 60.0
+    """The same for a source that was never asked before: it reads its schema and builds its lookup."""
     probe_documents: int = 3
 
 
+NAME = 1.5
+"""What a name counts against a plain word."""
+NUMBER = 0.4
+"""What a number counts: structured sources compare with it, texts hold any by chance."""
 LEAST_HIT = 0.7
 """Score of a stored value from which it explains the words of its phrase."""
 SINGLE_WORD = 0.6
@@ -60,6 +70,8 @@ class Finding:
     covered: tuple[float, ...]
     by: tuple[str, ...]
     likeness: float | None = None
+    documents: int = 0
+    """Of a corpus; 0 for other sources."""
 
 
 class LexicalDenseSelector:
@@ -69,6 +81,8 @@ class LexicalDenseSelector:
         self.likeness = likeness
         self.settings = settings or LexicalSelectionSettings()
         self.profiles = Profiles(likeness)
+        self._warm: set[str] = set()
+        """Sources that have answered before."""
 
     def select(
         self, question: str, sources: Sequence[Source], *, k: int = 3, budget: Budget | None = None
@@ -95,13 +109,15 @@ class LexicalDenseSelector:
         asked_QD = self.likeness.question(question) if self.likeness is not None else None
         pool = ThreadPoolExecutor(max_workers=max(1, min(8, len(sources))), thread_name_prefix="select")
         try:
-            deadline = monotonic() + self.settings.seconds
+            started = monotonic()
             futures = [(source, pool.submit(self._look_into, question, source, asked_QD)) for source in sources]
             for source, future in futures:
+                seconds = self.settings.seconds if source.name in self._warm else self.settings.cold_seconds
                 try:
-                    findings[source.name] = future.result(max(0.0, deadline - monotonic()))
+                    findings[source.name] = future.result(max(0.0, started + seconds - monotonic()))
+                    self._warm.add(source.name)
                 except FutureTimeout:
-                    notes.append(f"{source.name}: not considered, its lookup took over {self.settings.seconds:g} s")
+                    notes.append(f"{source.name}: not considered, its lookup took over {seconds:g} s")
                 except SourceError as error:
                     notes.append(f"{source.name}: not considered ({error})")
         finally:
@@ -121,8 +137,12 @@ class LexicalDenseSelector:
             finding = findings[source.name]
             share = float(np.dot(weights, finding.covered))
             near = 0.0 if finding.likeness is None else finding.likeness - centre[source.language is Language.TEXT]
+            chance = math.log10(max(1, finding.documents) / 1000) if finding.documents else 0.0
             logits[source.name] = (
-                settings.coverage * share + settings.likeness * near + settings.form * form[source.language]
+                settings.coverage * share
+                + settings.likeness * near
+                + settings.form * form[source.language]
+                - settings.chance * chance
             )
         top = max([*logits.values(), settings.none])
         total = sum(math.exp(logit - top) for logit in [*logits.values(), settings.none])
@@ -153,7 +173,9 @@ class LexicalDenseSelector:
             if sum(covered) > sum(best):
                 best, title = covered, document.title
         by = tuple(f"in {title!r}" if share else "" for share in best)
-        return Finding(best, by, self._document_likeness(asked_QD, found))
+        schema = source.descriptor().schema
+        count = schema.document_count if isinstance(schema, CorpusSchema) else len(found)
+        return Finding(best, by, self._document_likeness(asked_QD, found), count)
 
     def _document_likeness(self, asked_QD: FloatArray | None, documents: Sequence[Document]) -> float | None:
         if asked_QD is None or self.likeness is None or not documents:
@@ -170,7 +192,8 @@ def term_weights(wanted: Sequence[Term], findings: Sequence[Finding]) -> list[fl
     weights = []
     for number, term in enumerate(wanted):
         holders = sum(finding.covered[number] for finding in findings)
-        weights.append((1.5 if term.name else 1.0) * math.log1p(len(findings) / (0.5 + holders)) / rarest)
+        kind = NAME if term.name else NUMBER if term.number else 1.0
+        weights.append(kind * math.log1p(len(findings) / (0.5 + holders)) / rarest)
     total = sum(weights)
     return [weight / total for weight in weights]
 

@@ -7,10 +7,11 @@ from functools import lru_cache
 from helios.index.lexical import terms_of
 
 WORD = re.compile(r"[^\W_]+(?:[.\-'’][^\W_]+)*")
+NUMBER = re.compile(r"\d[\d.,]*(?:s|st|nd|rd|th)?")
 QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)'([^']+(?:'\w[^']*)?)'(?!\w)|‘([^’]+)’")
-LONGEST = 6
+LONGEST = 5
 """Words of an unquoted phrase."""
-MOST_PHRASES = 60
+MOST_PHRASES = 40
 FUNCTION_WORDS = frozenset(
     """
     a an the of in on at by for from to with without and or not no nor but as is are was were be been being am
@@ -41,7 +42,9 @@ class Term:
     end: int
     """Characters [start, end) of the question."""
     name: bool
-    """Written as a name is: capitalised inside the sentence, quoted, or with a digit."""
+    """Written as a name is: capitalised inside the sentence, or quoted."""
+    number: bool = False
+    """A number or a decade: a condition on values more often than a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,16 @@ def terms(question: str) -> tuple[Term, ...]:
     """The content words in order; all words where there is none."""
     spans = quotations(question)
     found, everything = [], []
-    for number, word in enumerate(WORD.finditer(question)):
+    for place, word in enumerate(WORD.finditer(question)):
         inside = any(start <= word.start() < end for start, end in spans)
         written = word[0].removesuffix("'s").removesuffix("’s")
         stems = terms_of(written)
         if not stems:
             continue
-        capital = written[0].isupper() and number > 0
-        name = inside or capital or written[0].isdigit()
-        term = Term(written, stems[0], word.start(), word.start() + len(written), name)
+        capital = written[0].isupper() and place > 0
+        number = bool(NUMBER.fullmatch(written))
+        name = (inside or capital) and not number
+        term = Term(written, stems[0], word.start(), word.start() + len(written), name, number)
         everything.append(term)
         if inside or capital or written.lower() not in FUNCTION_WORDS:
             found.append(term)

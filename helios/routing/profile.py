@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 
 import numpy as np
@@ -20,8 +21,12 @@ SAMPLE = 0.5
 """The same for a word of a sample value."""
 TOPIC = 0.5
 """The same for a word of a corpus's topics."""
-PREFIX = 0.6
+DERIVED = 0.7
+"""What another form of a word counts."""
+SHORTEST_STEM = 4
+SHORTEST_ROOT = 3
 SHORTEST_PREFIX = 5
+SUFFIXES = ("ations", "ation", "ings", "ing", "ions", "ion", "ers", "ors", "er", "or", "ed", "ment", "al", "e")
 STRUCTURAL = ("http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#")
 """Vocabulary that every graph has and that tells none from another."""
 
@@ -35,11 +40,11 @@ class Profile:
     vectors_TD: FloatArray | None = None
 
     def match(self, stem: str) -> float:
-        """How well the schema says a word: from 0 to 1."""
+        """How well the schema says a word, from 0 to 1: the word itself, a derived form, or the same beginning."""
         known = self.words.get(stem, 0.0)
-        if known or len(stem) < SHORTEST_PREFIX:
+        if known or len(stem) < SHORTEST_STEM:
             return known
-        return max((PREFIX * weight for word, weight in self.words.items() if _alike(word, stem)), default=0.0)
+        return max((DERIVED * weight for word, weight in self.words.items() if _alike(word, stem)), default=0.0)
 
 
 @dataclass(slots=True)
@@ -113,8 +118,19 @@ def _spoken(name: str, comment: str = "") -> str:
 
 
 def _alike(word: str, stem: str) -> bool:
-    """Whether two words begin alike: `direct` and `director`, `produced` and `producer`."""
-    if len(word) < SHORTEST_PREFIX or abs(len(word) - len(stem)) > 4:
+    """Whether two words share their root or begin alike: `acted` and `actor`, `produced` and `producer`."""
+    if len(word) < SHORTEST_STEM:
         return False
+    if root(word) == root(stem):
+        return True
     shared = max(SHORTEST_PREFIX, min(len(word), len(stem)) - 2)
-    return word[:shared] == stem[:shared]
+    return min(len(word), len(stem)) >= shared and abs(len(word) - len(stem)) <= 4 and word[:shared] == stem[:shared]
+
+
+@lru_cache(1 << 16)
+def root(word: str) -> str:
+    """A word without the commonest ending of a derived form."""
+    for suffix in SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= SHORTEST_ROOT:
+            return word.removesuffix(suffix)
+    return word

@@ -88,8 +88,9 @@ def test_a_dead_source_is_a_note(selector, shop, films):
 
 
 def test_a_slow_source_is_left_out(shop, papers):
-    papers.pause = 2.0
     selector = LexicalDenseSelector(None, LexicalSelectionSettings(seconds=0.5))
+    assert set(selector.look("purchases of Ole Group", [papers, shop])[0]) == {"papers", "shop"}
+    papers.pause = 2.0
     selection = selector.select("purchases of Ole Group", [papers, shop])
     assert selection.names == ("shop",)
     assert any("papers" in note and "0.5 s" in note for note in selection.notes)
