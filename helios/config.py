@@ -173,6 +173,21 @@ class RefinementSettings(Section):
         return "off" if mode is False else mode
 
 
+class RoutingSettings(Section):
+    """Asking registered sources: `helios ask --sources`."""
+
+    k: int = Field(default=3, ge=1, le=50)
+    """Sources that are asked, at most."""
+    repairs: int = Field(default=2, ge=0, le=10)
+    """Other queries that are tried after one that failed or gave nothing."""
+    min_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
+    """Confidence from which a query made without a language model is run; below it there is keyword evidence."""
+    source_seconds: float = Field(default=30.0, gt=0.0)
+    """Deadline of one source, with formulation and repairs."""
+    evidence: int = Field(default=20, ge=1)
+    """Pieces of evidence that are kept."""
+
+
 class PipelineSettings(Section):
     """How work is cut into pieces; changes speed and memory, never the index."""
 
@@ -248,6 +263,7 @@ class Config(Section):
     refinement: RefinementSettings = RefinementSettings()
     pipeline: PipelineSettings = PipelineSettings()
     llm: LlmSettings = LlmSettings()
+    routing: RoutingSettings = RoutingSettings()
 
     def resolved(self) -> dict[str, Any]:
         """Every setting with its value, as plain JSON data: saved with every artifact."""

@@ -14,6 +14,8 @@ from helios.reading.base import Answer, Citation, Support
 if TYPE_CHECKING:
     from helios.corpus import CorpusStore
 
+EDGES = 50
+"""Edges that an answer is read from."""
 NOTES = {
     Support.CITED: "no citation holds the answer word by word",
     Support.UNSUPPORTED: "unsupported: no citation checked out",
@@ -22,8 +24,17 @@ NOTES = {
 
 def ask_command(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
-    index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many edges to search for.")] = 50,
+    index: Annotated[Path | None, typer.Option("--index", "-i", help="Folder of the index.")] = None,
+    sources: Annotated[
+        Path | None,
+        typer.Option("--sources", metavar="FILE", help="Instead of an index: a file of registered sources."),
+    ] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k", "--k", min=1, help="How many edges to search for (50); with --sources: how many to ask (3)."
+        ),
+    ] = None,
     llm: Annotated[
         str | None,
         typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
@@ -42,12 +53,20 @@ def ask_command(
         raise typer.BadParameter("the question is empty")
     if model and not llm:
         raise typer.BadParameter("--model needs --llm, the address of its server")
+    if (index is None) == (sources is None):
+        raise typer.BadParameter("give either --index, a folder, or --sources, a file of registered sources")
     from helios.engine import Engine
     from helios.reading.asking import answer_question, llm_overrides, open_reader
 
     settings = llm_overrides(llm, model, overrides or ())
+    if index is None:
+        assert sources is not None
+        from helios.routing.cli import ask_sources
+
+        ask_sources(question, sources, k=k, config=config, overrides=settings, as_json=as_json)
+        return
     with Engine.open(index, config=config, overrides=settings) as engine, open_reader(engine, engine.config) as reader:
-        answer, _ = answer_question(engine, reader, question, k=k)
+        answer, _ = answer_question(engine, reader, question, k=k or EDGES)
         shown = answer_json(answer, engine.corpus)
     if as_json:
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))

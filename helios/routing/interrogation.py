@@ -1,0 +1,168 @@
+"""One source asked one question: formulate, execute, repair; keyword evidence where no query can be had.
+
+with a language model     its query; after a typed failure or an empty result, another, `repairs` times at most
+then                      the generator's queries above its confidence
+then                      keyword evidence; a corpus is searched with the question itself
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
+
+from helios.config import RoutingSettings
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceError
+from helios.executors.base import Language, NativeQuery, ResultSet
+from helios.executors.values import Iri
+from helios.llm.budget import Budget
+from helios.llm.outcome import Failure
+from helios.routing.evidence import Attempt, Execution, MadeBy, SourceReply
+from helios.routing.formulation.base import Candidate, Formulator
+from helios.routing.formulation.llm import LlmFormulator, Tried, normalised
+from helios.routing.keyword import keyword_evidence
+from helios.sources.base import Source
+
+SEARCH_CONFIDENCE = 0.5
+"""What a text search counts: it gives the best documents there are, good or not."""
+LABELLED = 50
+"""Resources of a result whose labels are looked up."""
+LABELS = "SELECT ?s ?l WHERE {{ VALUES ?s {{ {iris} }} ?s <http://www.w3.org/2000/01/rdf-schema#label> ?l }} LIMIT 200"
+
+
+@dataclass(slots=True)
+class Interrogator:
+    """Asks sources; threads may share it."""
+
+    settings: RoutingSettings
+    formulators: Mapping[Language, Formulator] = field(default_factory=dict)
+    """Without a language model, by language."""
+    writer: LlmFormulator | None = None
+
+    def ask(self, question: str, source: Source, *, budget: Budget | None = None) -> SourceReply:
+        """What the source gives; never raises SourceError: a source that fails is a reply that says so."""
+        inquiry = _Inquiry(self, question, source, budget, monotonic() + self.settings.source_seconds)
+        started = perf_counter()
+        try:
+            inquiry.run()
+        except SourceError as error:
+            inquiry.fail(f"{error}")
+        return SourceReply(
+            source.name, source.language, tuple(inquiry.executions), tuple(inquiry.attempts), tuple(inquiry.notes),
+            inquiry.degraded, (perf_counter() - started) * 1e3,
+        )  # fmt: skip
+
+
+class _Inquiry:
+    """The state of one question to one source."""
+
+    def __init__(
+        self, asker: Interrogator, question: str, source: Source, budget: Budget | None, deadline: float
+    ) -> None:
+        self.asker = asker
+        self.question = question
+        self.source = source
+        self.budget = budget
+        self.deadline = deadline
+        self.executions: list[Execution] = []
+        self.attempts: list[Attempt] = []
+        self.notes: list[str] = []
+        self.degraded = False
+
+    def run(self) -> None:
+        """The ways to an answer, the better ones first, until one gives rows."""
+        if self.write():
+            return
+        if self.source.language is Language.TEXT:
+            self.search()
+            return
+        if self.generate():
+            return
+        self.notes.append("no query of the question's meaning: keyword evidence")
+        found = keyword_evidence(self.question, self.source)
+        self.executions += found.executions
+        self.attempts += found.attempts
+        if not found.executions:
+            self.notes.append("nothing in the source holds the question's phrases")
+
+    def write(self) -> bool:
+        """The language model's query, repaired where it fails."""
+        writer = self.asker.writer
+        if writer is None:
+            return False
+        budget = self.budget or writer.model.budget(deadline=self.deadline)
+        tried: list[Tried] = []
+        for _ in range(1 + self.asker.settings.repairs):
+            written = writer.write(self.question, self.source, tried=tried, budget=budget)
+            if isinstance(written, Failure):
+                self.fail(f"the language model wrote no query ({written})")
+                return False
+            outcome = self.execute(written, MadeBy.MODEL if not self.is_text() else MadeBy.SEARCH)
+            if not outcome:
+                return True
+            tried.append(Tried(written.query, outcome))
+            if self.is_text() or monotonic() >= self.deadline:
+                break
+        self.notes.append(f"no query of the language model gave rows; {len(tried)} tried")
+        return False
+
+    def generate(self) -> bool:
+        """The generator's queries, the surest first, down to the least confidence."""
+        formulator = self.asker.formulators.get(self.source.language)
+        candidates: Sequence[Candidate] = formulator.formulate(self.question, self.source) if formulator else ()
+        sure = [c for c in candidates if c.confidence >= self.asker.settings.min_confidence]
+        return any(not self.execute(c, MadeBy.GENERATOR) for c in sure[: 1 + self.asker.settings.repairs])
+
+    def search(self) -> None:
+        """The question itself, in a corpus."""
+        query = NativeQuery(Language.TEXT, self.question, {"k": self.asker.settings.evidence})
+        self.execute(Candidate(query, SEARCH_CONFIDENCE, "text search"), MadeBy.SEARCH)
+
+    def execute(self, candidate: Candidate, made_by: MadeBy) -> str:
+        """Run a query that was not run before; empty where it gave rows, else what was wrong."""
+        query = candidate.query
+        if normalised(query.text) in {normalised(attempt.query.text) for attempt in self.attempts}:
+            return "the same query had been tried"
+        started = perf_counter()
+        try:
+            result = self.source.execute(query)
+            outcome = "" if has_answer(result) else "no rows"
+        except QueryRejected as error:
+            outcome = f"refused by the guard: {error}"
+        except QueryTimeout as error:
+            outcome = f"too slow: {error}"
+        except QueryFailed as error:
+            outcome = f"failed: {error}"
+        self.attempts.append(Attempt(query, made_by, outcome, (perf_counter() - started) * 1e3))
+        if not outcome:
+            labels = self.labels(result)
+            self.executions.append(
+                Execution(self.source.name, query, made_by, result, candidate.confidence, candidate.explanation, labels)
+            )
+        return outcome
+
+    def labels(self, result: ResultSet) -> dict[str, str]:
+        """Labels of the resources in a result, where an RDF source has them."""
+        if self.source.language is not Language.SPARQL:
+            return {}
+        iris = dict.fromkeys(
+            value.value for row in result.rows for value in row if isinstance(value, Iri) and "_:" not in value.value
+        )
+        if not iris:
+            return {}
+        listed = " ".join(f"<{iri}>" for iri in list(iris)[:LABELLED])
+        try:
+            found = self.source.execute(NativeQuery(Language.SPARQL, LABELS.format(iris=listed)))
+        except (QueryRejected, QueryTimeout, QueryFailed):
+            return {}
+        return {str(iri): str(label) for iri, label in reversed(found.rows)}
+
+    def is_text(self) -> bool:
+        return self.source.language is Language.TEXT
+
+    def fail(self, note: str) -> None:
+        self.notes.append(note)
+        self.degraded = True
+
+
+def has_answer(result: ResultSet) -> bool:
+    """Whether there is anything but empty values; a count of 0 is something."""
+    return any(value is not None and value != "" for row in result.rows for value in row)

@@ -1,0 +1,208 @@
+"""The whole layer over registered sources: select → formulate → execute → repair → consolidate (OmniRetrieval 2).
+
+with OmniEngine.open("helios-sources.yaml") as omni:
+    omni.ask("How many singers are from France?").answer
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, perf_counter
+from types import TracebackType
+
+from helios.config import Config
+from helios.errors import SourceError
+from helios.llm.budget import Budget
+from helios.llm.client import LanguageModel
+from helios.routing.consolidation import Consolidated, Consolidator
+from helios.routing.evidence import OmniAnswer, SourceReply
+from helios.routing.formulation.llm import LlmFormulator
+from helios.routing.interrogation import Interrogator
+from helios.routing.lexical_selection import LexicalDenseSelector
+from helios.routing.likeness import Likeness
+from helios.routing.llm_selection import EvidenceChooser, LlmSelector
+from helios.routing.selection import Selection, Selector
+from helios.sources.base import Source
+from helios.sources.descriptor import RdfSchema
+
+GRACE = 2.0
+"""Seconds after a source's own deadline until it is given up."""
+
+
+class OmniEngine:
+    """Answers questions from many sources; threads may share it."""
+
+    def __init__(
+        self, sources: Callable[[], Sequence[Source]], selector: Selector, interrogator: Interrogator,
+        consolidator: Consolidator, config: Config, *, model: LanguageModel | None = None,
+    ) -> None:  # fmt: skip
+        self.sources = sources
+        """Looked up for every question, so that sources come and go while this runs."""
+        self.selector = selector
+        self.interrogator = interrogator
+        self.consolidator = consolidator
+        self.config = config
+        self.model = model
+        self.chooser = None if model is None else EvidenceChooser(model, config.llm)
+        self._open = ExitStack()
+
+    @classmethod
+    def open(cls, path: Path | str, *, config: Config | None = None) -> "OmniEngine":
+        """The sources that a file registers, with a language model where `llm` is configured.
+
+        Raises ConfigError for a file or settings that are wrong; a source that cannot be opened is a note of the
+        answers that would have needed it.
+        """
+        from helios.sources.registry import Registry
+
+        config = config or Config()
+        registry = Registry.open(path)
+        engine = cls.over(registry.sources, config)
+        engine._open.callback(registry.close)
+        return engine
+
+    @classmethod
+    def over(cls, sources: Callable[[], Sequence[Source]], config: Config) -> "OmniEngine":
+        """The layer as configured over sources that are open already."""
+        from helios.llm.client import LlmClient
+        from helios.models.encoder import MiniLMEncoder
+        from helios.routing.formulation.generators import open_generators
+
+        settings = config.encoder
+        encoder = MiniLMEncoder.load(
+            settings.model,
+            adapter=settings.adapter,
+            runtime=settings.runtime,
+            max_tokens=settings.max_tokens,
+            threads=1,
+        )
+        likeness = Likeness(encoder)
+        client = LlmClient.open(config.llm) if config.llm.configured else None
+        lexical = LexicalDenseSelector(likeness)
+        engine = cls(
+            sources,
+            lexical if client is None else LlmSelector(client, config.llm, lexical),
+            Interrogator(
+                config.routing, open_generators(likeness),
+                None if client is None else LlmFormulator(client, config.llm, likeness),
+            ),
+            Consolidator(likeness), config, model=client,
+        )  # fmt: skip
+        if client is not None:
+            engine._open.callback(client.close)
+        return engine
+
+    def ask(self, question: str, *, k: int | None = None) -> OmniAnswer:
+        """Evidence and, where a query gave one, an answer from at most `k` sources."""
+        clock = _Clock()
+        budget = None if self.model is None else self.model.budget()
+        sources = {source.name: source for source in self.sources()}
+        selection = self.select(question, list(sources.values()), k or self.config.routing.k, budget)
+        clock.lap("select")
+        replies = self.ask_sources(question, [sources[name] for name in selection.names], budget)
+        clock.lap("formulate and execute")
+        consolidated, problem = self.consolidate(question, selection, replies, sources, budget)
+        clock.lap("consolidate")
+        return _answer(question, selection, replies, consolidated, problem, clock.timings_ms)
+
+    def select(self, question: str, sources: Sequence[Source], k: int, budget: Budget | None) -> Selection:
+        """Which sources to ask, best first (2.2)."""
+        return self.selector.select(question, sources, k=k, budget=budget)
+
+    def ask_sources(self, question: str, sources: Sequence[Source], budget: Budget | None) -> tuple[SourceReply, ...]:
+        """Every source at the same time, each with its deadline; formulation, execution and repair (2.3)."""
+        if not sources:
+            return ()
+        pool = ThreadPoolExecutor(max_workers=len(sources), thread_name_prefix="ask")
+        deadline = monotonic() + self.config.routing.source_seconds + GRACE
+        try:
+            futures = [pool.submit(self.interrogator.ask, question, source, budget=budget) for source in sources]
+            return tuple(_reply(future, source, deadline) for future, source in zip(futures, sources, strict=True))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def consolidate(
+        self, question: str, selection: Selection, replies: Sequence[SourceReply], sources: dict[str, Source],
+        budget: Budget | None,
+    ) -> tuple[Consolidated, str]:  # fmt: skip
+        """Evidence of every form in one ranking (2.4), and what the language model could not do of it."""
+        labels = predicate_labels([sources[reply.source] for reply in replies if reply.executions])
+        kept = self.config.routing.evidence
+        consolidated = self.consolidator.consolidate(question, selection, replies, k=kept, predicates=labels)
+        if self.chooser is None:
+            return consolidated, ""
+        evidence, problem = self.chooser.choose(question, consolidated.evidence, budget=budget)
+        return replace(consolidated, evidence=evidence), problem
+
+    def close(self) -> None:
+        """Close what `open` opened."""
+        self._open.close()
+
+    def __enter__(self) -> "OmniEngine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def predicate_labels(sources: Sequence[Source]) -> dict[str, str]:
+    """Labels of the predicates of RDF sources, by IRI."""
+    labels: dict[str, str] = {}
+    for source in sources:
+        try:
+            schema = source.descriptor().schema
+        except SourceError:
+            continue
+        if isinstance(schema, RdfSchema):
+            labels |= {term.iri: term.label for term in schema.predicates if term.label}
+    return labels
+
+
+def _reply(future: "Future[SourceReply]", source: Source, deadline: float) -> SourceReply:
+    """A source's reply, or one that says that it is late."""
+    try:
+        return future.result(max(0.0, deadline - monotonic()))
+    except FutureTimeout:
+        return SourceReply(source.name, source.language, notes=("no reply before the deadline",), degraded=True)
+
+
+def _answer(
+    question: str, selection: Selection, replies: Sequence[SourceReply], consolidated: Consolidated, problem: str,
+    timings_ms: dict[str, float],
+) -> OmniAnswer:  # fmt: skip
+    notes = [*selection.notes]
+    notes += [f"{reply.source}: {note}" for reply in replies for note in reply.notes]
+    notes += [problem] if problem else []
+    answers = consolidated.answers
+    if replies and not answers:
+        notes.append("no query of the question's meaning gave an answer; the evidence is what was found instead")
+    return OmniAnswer(
+        question,
+        consolidated.evidence,
+        answers[0] if answers else None,
+        selection,
+        tuple(replies),
+        consolidated.conflicts,
+        tuple(notes),
+        selection.degraded or bool(problem) or any(reply.degraded for reply in replies),
+        timings_ms,
+    )
+
+
+class _Clock:
+    """Milliseconds of the stages, in their order."""
+
+    def __init__(self) -> None:
+        self.timings_ms: dict[str, float] = {}
+        self._started = self._last = perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = perf_counter()
+        self.timings_ms[stage] = (now - self._last) * 1e3
+        self.timings_ms["total"] = (now - self._started) * 1e3
+        self._last = now
