@@ -171,5 +171,5 @@ def _condition(condition: Condition, writing: _Writing) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name of the schema between backticks where Cypher needs them."""
-    return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"
+    """A name of the schema between backticks: some are words of the language."""
+    return "`" + name.replace("`", "``") + "`"

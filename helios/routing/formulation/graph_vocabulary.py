@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from helios.executors.values import Value
 from helios.routing.formulation.entity_linking import FUNCTION_WORDS, similarity
-from helios.routing.formulation.word_forms import agent, name_words, number, same_verb, singular
+from helios.routing.formulation.word_forms import agent, name_words, number, same_noun, same_verb, singular
 from helios.sources.base import Source
 from helios.sources.descriptor import Column, GraphSchema
 
@@ -67,16 +67,16 @@ class GraphVocabulary:
     def __init__(self, schema: GraphSchema) -> None:
         self.schema = schema
         self.labels = {label.name: label for label in schema.labels}
-        self.relationships = {relationship.type: relationship for relationship in schema.relationships}
+        self.relationships = {relationship.name: relationship for relationship in schema.relationships}
         self.properties = [
             Owned(owner.name, column, name_words(column.name)) for owner in schema.labels for column in owner.properties
         ]
         seen = set()
         for relationship in schema.relationships:
             for column in relationship.properties:
-                if (relationship.type, column.name) not in seen:
-                    seen.add((relationship.type, column.name))
-                    self.properties.append(Owned(relationship.type, column, name_words(column.name)))
+                if (relationship.name, column.name) not in seen:
+                    seen.add((relationship.name, column.name))
+                    self.properties.append(Owned(relationship.name, column, name_words(column.name)))
 
     def person_label(self) -> str | None:
         """The label whose nodes are people, by its name."""
@@ -146,8 +146,8 @@ class GraphVocabulary:
     def _label(self, tokens: list[tuple[str, bool]], start: int) -> Mention | None:
         for name in self.labels:
             words = name_words(name)
-            spoken = [singular(text) for text, _ in tokens[start : start + len(words)]]
-            if spoken == [singular(word) for word in words]:
+            spoken = [text for text, is_quoted in tokens[start : start + len(words)] if not is_quoted]
+            if len(spoken) == len(words) and all(map(same_noun, spoken, words)):
                 return Mention(Kind.LABEL, tokens[start][0], start, start + len(words), name=name)
         person = self.person_label()
         if person is not None and singular(tokens[start][0]) in PERSON_WORDS:
@@ -171,7 +171,9 @@ class GraphVocabulary:
         best: tuple[float, int, list[Owned]] = (0.0, 0, [])
         for owned in self.properties:
             for length in range(min(4, len(tokens) - start), 0, -1):
-                spoken = [text for text, is_quoted in tokens[start : start + length] if not is_quoted]
+                if any(is_quoted for _, is_quoted in tokens[start : start + length]):
+                    continue
+                spoken = [text for text, _ in tokens[start : start + length]]
                 fit = _name_fit([word.lower() for word in spoken], owned.words)
                 if fit and (fit, length) > best[:2]:
                     best = (fit, length, [owned])
@@ -205,10 +207,10 @@ def _name_fit(spoken: Sequence[str], words: Sequence[str]) -> float:
     """1 for the same words, less for the telling part of them, 0 for others."""
     if not spoken or spoken[0] in FUNCTION_WORDS or spoken[-1] in FUNCTION_WORDS:
         return 0.0
+    if len(spoken) == len(words) and all(map(same_noun, spoken, words)):
+        return 1.0
     said = [singular(word) for word in spoken]
     name = [singular(word) for word in words]
-    if said == name:
-        return 1.0
     if "".join(spoken) == "".join(words):
         return 1.0
     if [word for word in said if word not in FUNCTION_WORDS] == [word for word in name if word not in ("is", "has")]:

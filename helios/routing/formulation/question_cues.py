@@ -152,8 +152,12 @@ def part_operator(row: Sequence[Mention], at: int) -> Operator:
 def _comparison(row: Sequence[Mention], i: int, amount: float | int) -> Comparison:
     year = isinstance(amount, int) and 1700 <= amount <= 2100
     before = [mention.word for mention in row[max(0, i - 4) : i]]
+    if "from" in before[-1:] and i + 2 < len(row) and row[i + 1].word in ("to", "until") and isinstance(
+        row[i + 2].value, int | float
+    ):  # fmt: skip
+        return Comparison(((">=", amount), ("<=", row[i + 2].value)), i - 1, i + 3, year)
     if "between" in before[-3:] and i + 2 < len(row) and isinstance(row[i + 2].value, int | float):
-        return Comparison(((">=", amount), ("<=", float(row[i + 2].value))), i - 1, i + 3, year)
+        return Comparison(((">=", amount), ("<=", row[i + 2].value)), i - 1, i + 3, year)
     words = before[-3:]
     if words[-2:] == ["at", "least"]:
         return Comparison(((">=", amount),), i - 2, i + 1, year)

@@ -45,6 +45,11 @@ def singular(word: str) -> str:
     return word
 
 
+def same_noun(left: str, right: str) -> bool:
+    """Whether two words are one noun, in either number."""
+    return bool(_singulars(left.lower()) & _singulars(right.lower()))
+
+
 def same_verb(left: str, right: str) -> bool:
     """Whether two words are forms of one verb or of the nouns made of it: acted, actor; supplies, supplier."""
     left, right = (IRREGULAR.get(word.lower(), word.lower()) for word in (left, right))
@@ -71,6 +76,17 @@ def number(word: str) -> float | int | None:
     if re.fullmatch(r"-?\d*\.\d+", text):
         return float(text)
     return NUMBERS.get(word.lower())
+
+
+def _singulars(word: str) -> set[str]:
+    found = {word, IRREGULAR.get(word, word)}
+    if word.endswith("s") and len(word) > 3 and not word.endswith("ss"):
+        found.add(word[:-1])
+    if word.endswith("ies") and len(word) > 4:
+        found.add(word[:-3] + "y")
+    if word.endswith(("ses", "shes", "ches", "xes", "zes", "oes")):
+        found.add(word[:-2])
+    return found
 
 
 def _ending(word: str, end: int) -> bool:

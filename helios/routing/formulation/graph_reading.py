@@ -1,0 +1,336 @@
+"""A question over a property graph into a plan: what `graph_conditions` found, then order, counts and what is returned."""
+
+import re
+from dataclasses import replace
+
+from helios.routing.formulation.graph_conditions import FILLERS, ConditionReading, dated, number_as_text
+from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPlan, Item
+from helios.routing.formulation.graph_vocabulary import Kind, Mention
+from helios.routing.formulation.question_cues import (
+    COMMON, Superlative, aggregate_of, counted, names_of, superlatives,
+)  # fmt: skip
+from helios.routing.formulation.word_forms import name_words, singular
+
+
+class GraphReading(ConditionReading):
+    """One question read to the end."""
+
+    order: Item | None = None
+    descending = True
+    measure: Item | None = None
+    """The aggregate that is returned beside what is grouped, or alone."""
+    group: Item | None = None
+    """A property that rows are grouped by in place of the root."""
+    alone = False
+    """True where the aggregate is over everything."""
+    shape = "list"
+
+    def read(self) -> GraphPlan | None:
+        """The plan; None where no label is found or parts cannot be connected."""
+        label, at = self._root()
+        if label is None:
+            return None
+        self.root, self.root_at = self.builder.root(label), at
+        try:
+            self._relationships()
+            self._values()
+            self._comparisons()
+            self._flags()
+            self._orders()
+            self._aggregates()
+            self._labels()
+            self._havings()
+            return self._plan()
+        except LookupError:
+            return None
+
+    def coverage(self) -> float:
+        """The share of the question's telling words that the plan used."""
+        telling = [i for i, m in enumerate(self.row) if m.kind is not Kind.WORD or m.word not in FILLERS]
+        used = sum(i in self.used or i in (self.root_at, self.limit_at) for i in telling)
+        return used / len(telling) if telling else 0.0
+
+    # order and counts
+
+    def _orders(self) -> None:
+        for superlative in superlatives(self.row):
+            if self.order is None and self.measure is None:
+                self._order(superlative)
+        if self.order is None and self.measure is None:
+            self._order_by()
+
+    def _order(self, superlative: Superlative) -> None:
+        at = superlative.at
+        if superlative.compares:
+            item = self._adjective(superlative)
+            if item is not None:
+                self.order, self.descending = item, superlative.descending
+                self.used.add(at)
+            return
+        for j in range(at + 1, min(len(self.row), at + 7)):
+            mention = self.row[j]
+            if j == self.limit_at or (mention.kind is Kind.WORD and mention.word not in COMMON):
+                continue
+            if mention.word in COMMON:
+                self._most_common(j, superlative)
+                return
+            if j in self.used and mention.kind is not Kind.RELATIONSHIP:
+                continue
+            if mention.kind is Kind.PROPERTY:
+                self._order_property(j, superlative)
+                return
+            if mention.kind in (Kind.LABEL, Kind.RELATIONSHIP):
+                self._most(j, superlative)
+                return
+            return
+        verbs = [i for i in range(at - 1, self.root_at, -1) if self.row[i].kind in (Kind.RELATIONSHIP, Kind.LABEL)]
+        if verbs:
+            self._most(verbs[0], superlative)
+
+    def _most(self, j: int, superlative: Superlative) -> None:
+        """`the most movies`, `most reviewed movies`, `most reviews`: a count of what is related."""
+        mention = self.row[j]
+        if mention.kind is Kind.LABEL and mention.name == self.builder.label(self.root):
+            follows = next((k for k in range(j + 1, len(self.row)) if self.row[k].kind is Kind.RELATIONSHIP), None)
+            if follows is None:
+                return
+            j, mention = follows, self.row[follows]
+        self._count(j)
+        self.descending = superlative.descending
+        self.used.update((superlative.at, j))
+        if self._alone_in_number():
+            self.limit = self.limit or 1
+
+    def _most_common(self, j: int, superlative: Superlative) -> None:
+        """`most common ship cities`, `most frequently ordered products`: a count of each."""
+        self.used.add(j)
+        for k in range(j + 1, min(len(self.row), j + 5)):
+            mention = self.row[k]
+            if mention.kind is Kind.PROPERTY:
+                owner, name = self._choose(mention, k)
+                alias = self._owner(owner)
+                self.group = Item(alias, name)
+                self.measure = Item(alias, None, "count")
+                self.used.add(k)
+                break
+            if mention.kind is Kind.RELATIONSHIP:
+                self._count(k)
+                break
+            if mention.kind is Kind.LABEL:
+                self._count_neighbours(k)
+                break
+        if self.measure is not None:
+            self.order, self.descending = self.measure, superlative.descending
+
+    def _count_neighbours(self, k: int) -> None:
+        """Count what is next to the root: the other label that the question names, or the only neighbour."""
+        others = [i for i, m in enumerate(self.row) if m.kind is Kind.LABEL and i > k and m.name != self.row[k].name]
+        if others:
+            self._count(others[0])
+            return
+        label = self.row[k].name
+        around = [r for r in self.vocabulary.schema.relationships if label in (r.start, r.end)]
+        if around:
+            best = max(around, key=lambda r: r.count)
+            self.builder.guesses += len(around) > 1
+            hop = self.builder.relate(best.name)
+            self.measure = Item(hop.end if hop.start == self.root else hop.start, None, "count")
+
+    def _count(self, j: int) -> None:
+        """Count a label's nodes or a relationship for each root."""
+        mention = self.row[j]
+        distinct = any(m.word in ("different", "distinct", "unique", "diverse") for m in self.row[max(0, j - 2) : j])
+        if mention.kind is Kind.LABEL:
+            alias = self.builder.reach(mention.name)
+            if alias == self.root:
+                raise LookupError(mention.name)
+        else:
+            hop = self.builder.relate(mention.name)
+            alias = hop.end if hop.start == self.root else hop.start if hop.end == self.root else hop.alias
+        self.measure = Item(alias, None, "count", distinct=distinct)
+        self.order = self.measure
+        self.used.add(j)
+
+    def _order_property(self, j: int, superlative: Superlative) -> None:
+        item = self._number_item(self.row[j], j)
+        aggregate = aggregate_of(self.row, j) or (
+            "avg" if any(m.word == "average" for m in self.row[j + 1 : j + 4]) else None
+        )
+        self.used.update((j, superlative.at))
+        if aggregate is not None:
+            item = self.measure = replace(item, aggregate=aggregate, length=False)
+        self.order, self.descending = item, superlative.descending
+        if self._alone_in_number():
+            self.limit = self.limit or 1
+
+    def _adjective(self, superlative: Superlative) -> Item | None:
+        """The property that an adjective compares, of the root before other nodes."""
+        named = next((m.name for m in self.row[superlative.at : superlative.at + 3] if m.kind is Kind.LABEL), None)
+        first = self.builder.find(named) if named is not None else None
+        if named is not None and first is None:
+            first = self.builder.reach(named)
+        present = [first or self.root, self.root, *(node.alias for node in self.builder.nodes[1:]), *(h.alias for h in self.builder.hops)]
+        for compared in superlative.compares:
+            for alias in present:
+                owner = self._owner_name(alias)
+                for owned in self.vocabulary.properties:
+                    if owned.owner == owner and any(names_of(word, (compared,)) for word in owned.words):
+                        if self._alone_in_number():
+                            self.limit = self.limit or 1
+                        return Item(alias, owned.column.name, number=number_as_text(owned.column))
+        return None
+
+    def _order_by(self) -> None:
+        """`top 5 … by unit price`, `ordered by …`, `based on the number of …`."""
+        starts = [
+            i for i, m in enumerate(self.row)
+            if m.word in ("by", "on", "of") and i > self.root_at and (m.word == "by" or self.row[i - 1].word in ("based", "terms"))
+        ]  # fmt: skip
+        for i in starts:
+            for j in range(i + 1, min(len(self.row), i + 6)):
+                mention = self.row[j]
+                if counted(self.row, j) and mention.kind in (Kind.LABEL, Kind.RELATIONSHIP):
+                    self._count(j)
+                    return
+                if mention.kind is Kind.PROPERTY and j not in self.used and (self.limit or self._ordering(i)):
+                    self._order_property(j, Superlative(i, not any(m.word in ("ascending", "alphabetically") for m in self.row)))
+                    return
+                if mention.kind is not Kind.WORD:
+                    break
+
+    def _ordering(self, i: int) -> bool:
+        return self.row[i - 1].word in ("ordered", "sorted", "ranked", "order", "sort")
+
+    def _alone_in_number(self) -> bool:
+        """Whether the question asks for one: `which person`, `who has`."""
+        if self.limit is not None:
+            return False
+        mention = self.row[self.root_at]
+        if mention.word == "who":
+            return self.row[self.root_at + 1].word in ("has", "is", "was") if len(self.row) > 1 else False
+        return singular(mention.word) == mention.word
+
+    def _aggregates(self) -> None:
+        """`how many movies`, `average rating of …`, with `for each` or `per` a group."""
+        if self.measure is not None:
+            return
+        for j, mention in enumerate(self.row):
+            if mention.kind in (Kind.LABEL, Kind.RELATIONSHIP) and counted(self.row, j) and self.order is None:
+                self._counted(j)
+                return
+            if mention.kind is Kind.PROPERTY and j not in self.used:
+                aggregate = aggregate_of(self.row, j)
+                if aggregate is not None:
+                    self._aggregated(j, aggregate)
+                    return
+
+    def _counted(self, j: int) -> None:
+        mention = self.row[j]
+        distinct = any(m.word in ("different", "distinct", "unique") for m in self.row[max(0, j - 2) : j])
+        if mention.kind is Kind.LABEL and mention.name == self.builder.label(self.root):
+            self.measure, self.alone = Item(self.root, None, "count", distinct=distinct), True
+        else:
+            self._count(j)
+            self.order = None
+            self.alone = self.root_at > j and not self._each()
+        self.used.add(j)
+
+    def _aggregated(self, j: int, aggregate: Aggregate) -> None:
+        item = self._number_item(self.row[j], j)
+        self.measure = replace(item, aggregate=aggregate, length=False)
+        self.used.add(j)
+        self.alone = not self._each() and self.root_at > j and not self.limit
+        if self._each():
+            self._group_by()
+
+    def _each(self) -> bool:
+        return any(m.word in ("each", "per", "every") for m in self.row)
+
+    def _group_by(self) -> None:
+        for j in range(1, len(self.row)):
+            if self.row[j - 1].word not in ("each", "per", "every"):
+                continue
+            if self.row[j].kind is Kind.LABEL:
+                self.root = self.builder.reach(self.row[j].name)
+            elif self.row[j].kind is Kind.PROPERTY and j not in self.used:
+                owner, name = self._choose(self.row[j], j)
+                self.group = Item(self._owner(owner), name)
+            self.used.add(j)
+
+    def _havings(self) -> None:
+        self.tests: list[Condition] = []
+        for at, comparison in self.having:
+            before = self.measure, self.order
+            self._count(at)
+            counted_item = self.measure
+            if before[0] is not None or before[1] is not None:
+                self.measure, self.order = before
+            else:
+                self.order = None
+            if counted_item is not None:
+                self.tests += [Condition(counted_item, operator, value) for operator, value in comparison.operators]
+
+    # what is returned
+
+    def _plan(self) -> GraphPlan:
+        select = self._select()
+        order = self.order
+        if order is None and self.measure is not None and not self.alone and self.limit:
+            order = self.measure
+        anonymous = [hop for hop in self.absent]
+        return GraphPlan(
+            tuple(self.builder.nodes), tuple(self.builder.hops), tuple(dict.fromkeys(self.conditions)), tuple(anonymous),
+            tuple(dict.fromkeys(select)), tuple(self.tests), order, self.descending, self.limit,
+            any(m.word in ("distinct", "unique") for m in self.row) and self.measure is None,
+        )  # fmt: skip
+
+    def _select(self) -> list[Item]:
+        if self.alone and self.measure is not None:
+            self.shape = "aggregate"
+            return [self.measure]
+        asked = self._asked()
+        if self.measure is not None:
+            self.shape = "group"
+            return [self.group or self._shown(self.root), *(i for i in asked if i.alias == self.root), self.measure]
+        if self.order is not None:
+            self.shape = "order"
+            return self._listed(asked, [self.order])
+        return self._listed(asked, [])
+
+    def _listed(self, asked: list[Item], order: list[Item]) -> list[Item]:
+        shown = self._shown(self.root)
+        if asked:
+            display = [shown] if shown not in asked and self._root_named() else []
+            return [*display, *asked, *(item for item in order if not item.length)]
+        hops = bool(self.builder.hops)
+        if not hops and (not order or self.row[0].word not in ("which", "what", "who")):
+            self.shape += " whole"
+            return [Item(self.root)]
+        if any(m.word == "same" for m in self.row) and len(self.builder.nodes) > 1:
+            self.shape += " same"
+            return [shown, self._shown(self.builder.nodes[1].alias)]
+        extra = [item for item in self.compared if item.alias in (self.root, *(h.alias for h in self.builder.hops))]
+        return [shown, *(order or extra)]
+
+    def _root_named(self) -> bool:
+        """Whether the asked properties stand beside the root, as in `products and their prices`."""
+        asked = [i for i, m in enumerate(self.row) if m.kind is Kind.PROPERTY and i not in self.used]
+        return not asked or asked[0] > self.root_at
+
+    def _shown(self, alias: str) -> Item:
+        display = self.vocabulary.display(self.builder.label(alias))
+        return Item(alias, display)
+
+    def _asked(self) -> list[Item]:
+        asked = []
+        for i, mention in enumerate(self.row):
+            if mention.kind is not Kind.PROPERTY or i in self.used:
+                continue
+            owner, name = self._choose(mention, i)
+            asked.append(Item(self._owner(owner), name))
+            self.asked_at = i
+        for i, mention in enumerate(self.row):
+            if mention.kind is Kind.WORD and mention.word in ("names", "name", "titles", "title"):
+                self.used.add(i)
+        self._mark = {i for i, m in enumerate(self.row) if m.kind is Kind.PROPERTY}
+        return asked
