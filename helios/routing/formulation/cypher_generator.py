@@ -8,10 +8,12 @@ times a penalty for every relationship that had to be guessed.
 
 from collections.abc import Sequence
 
+from helios.executors.base import Language, NativeQuery
 from helios.routing.formulation.base import Candidate
-from helios.routing.formulation.graph_plan import GraphPlan, write_cypher
+from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cypher
 from helios.routing.formulation.graph_reading import GraphReading
 from helios.routing.formulation.graph_vocabulary import GraphVocabulary
+from helios.routing.formulation.word_forms import name_words
 from helios.sources.base import Source, SourceKind
 from helios.sources.descriptor import GraphSchema
 
@@ -22,11 +24,14 @@ CASTS = {SourceKind.BOLT: "toFloat({})"}
 class CypherGenerator:
     """Formulates lookups, filters, counts, orders and groups over one or a few hops."""
 
+    def __init__(self) -> None:
+        self._vocabularies: dict[str, GraphVocabulary] = {}
+
     def formulate(self, question: str, source: Source) -> Sequence[Candidate]:
         schema = source.descriptor().schema
         if not isinstance(schema, GraphSchema) or not schema.labels:
             return []
-        vocabulary = GraphVocabulary(schema)
+        vocabulary = self.vocabulary(source, schema)
         reading = GraphReading(vocabulary.read(question, source), vocabulary)
         plan = reading.read()
         if plan is None:
@@ -34,9 +39,33 @@ class CypherGenerator:
         query = write_cypher(plan, cast=CASTS.get(source.kind, "CAST({} AS DOUBLE)"))
         return [Candidate(query, self.confidence(reading, plan), _explained(reading, plan))]
 
+    def vocabulary(self, source: Source, schema: GraphSchema) -> GraphVocabulary:
+        """The names of a source; kept as long as its schema is the same object."""
+        known = self._vocabularies.get(source.name)
+        if known is None or known.schema is not schema:
+            known = GraphVocabulary(schema, repeated=repeated_values(source, schema))
+            self._vocabularies[source.name] = known
+        return known
+
     def confidence(self, reading: GraphReading, plan: GraphPlan) -> float:
         """About how often plans like this one are right, 0 to 1."""
         return 0.5 * reading.coverage()
+
+
+def repeated_values(source: Source, schema: GraphSchema) -> frozenset[tuple[str, str]]:
+    """The naming properties of labels whose values are shared by a fifth of the nodes or more."""
+    repeated = set()
+    for label in schema.labels:
+        for column in label.properties:
+            if name_words(column.name)[-1] not in ("name", "title"):
+                continue
+            name = f"n.{quoted(column.name)}"
+            text = f"MATCH (n:{quoted(label.name)}) RETURN count(DISTINCT {name}), count({name})"
+            result = source.execute(NativeQuery(Language.CYPHER, text))
+            distinct, stored = (int(str(count)) for count in result.rows[0])
+            if distinct < 0.8 * stored:
+                repeated.add((label.name, column.name))
+    return frozenset(repeated)
 
 
 def _explained(reading: GraphReading, plan: GraphPlan) -> str:

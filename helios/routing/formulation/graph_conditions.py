@@ -1,6 +1,7 @@
 """The pattern and the conditions of a graph question: what is asked for, over which relationships, under which tests."""
 
 import re
+from datetime import UTC, datetime
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,7 +23,8 @@ FILLERS = FUNCTION_WORDS | MORE | LESS | MOST | LEAST | COMMON | COUNTING | NEGA
     limited present available least given node nodes relationship relationships list found located based considering
     terms term year years having whose""".split()
 )  # fmt: skip
-EPOCH = 946_684_800
+EPOCHS = range(946_684_800, 2_524_608_000)
+"""Seconds since 1970 from 2000 to 2050."""
 
 
 class ConditionReading:
@@ -51,6 +53,9 @@ class ConditionReading:
                     continue
                 if counted(self.row, i) and self._grouping_label(i) is not None:
                     continue
+                following = self.row[i + 1] if i + 1 < len(self.row) else None
+                if following is not None and following.kind is Kind.LABEL and following.word not in PERSON_WORDS:
+                    return following.name, i + 1
                 return mention.name, i
             if mention.kind is Kind.RELATIONSHIP and agent(mention.word):
                 return self._start_of(mention.name), i
@@ -106,10 +111,27 @@ class ConditionReading:
                     self.absent.append(Hop("", mention.name, "", self.root))
                 self.used.add(i)
                 continue
+            if self._other_object(i):
+                self.used.add(i)
+                continue
             start = self._start_of(mention.name)
             own = self._own_agent(i, start)
             self.builder.relate(mention.name, agent="" if own and self.builder.hops else None)
             self.used.add(i)
+
+    def _other_object(self, i: int) -> bool:
+        """Whether a verb's object is a label that its relationship does not reach: `provided comments`."""
+        if agent(self.row[i].word) or self.row[i].text in self.vocabulary.relationships:
+            return False
+        ends = {
+            label for r in self.vocabulary.schema.relationships if r.name == self.row[i].name for label in (r.start, r.end)
+        }  # fmt: skip
+        for j in range(i + 1, min(i + 6, len(self.row))):
+            if self.row[j].kind is Kind.LABEL:
+                return self.row[j].name not in ends
+            if self.row[j].kind not in (Kind.WORD, Kind.NUMBER):
+                return False
+        return False
 
     def _own_agent(self, i: int, start: str) -> bool:
         """Whether another node than the ones so far does it: a name or a new noun follows `by`."""
@@ -177,8 +199,8 @@ class ConditionReading:
         def fit(place: tuple[str, str]) -> tuple[int, ...]:
             display = place[0] in self.vocabulary.labels and self.vocabulary.display(place[0]) == place[1]
             return (
-                place in beside, self._named_before(at) == place[0], place[0] == root, place[0] in near,
-                place[0] in named, place[0] in present, display,
+                place in beside, self._named_before(at) == place[0], place[0] == root and mention.kind is Kind.PROPERTY,
+                place[0] in near, place[0] in named, display, place[0] in present,
             )  # fmt: skip
 
         return max(mention.places, key=fit)
@@ -274,6 +296,9 @@ class ConditionReading:
     def _compare(self, item: Item, comparison: Comparison) -> None:
         owner = self._owner_name(item.alias)
         column = self.vocabulary.column(owner, item.property or "")
+        if comparison.year and is_epoch(column):
+            self._compare_epoch(item, comparison)
+            return
         for operator, amount in comparison.operators:
             value: float | int | str = amount
             if comparison.year and column.type in ("STRING", "str") and not item.number:
@@ -282,6 +307,17 @@ class ConditionReading:
                     continue
                 value = str(int(amount))
             self.conditions.append(Condition(item, operator, value))
+
+    def _compare_epoch(self, item: Item, comparison: Comparison) -> None:
+        """Years of a property that counts seconds since 1970."""
+        for operator, amount in comparison.operators:
+            first, next_ = (int(datetime(int(year), 1, 1, tzinfo=UTC).timestamp()) for year in (amount, amount + 1))
+            if operator in ("=", ">="):
+                self.conditions.append(Condition(item, ">=", first))
+            if operator in ("=", "<="):
+                self.conditions.append(Condition(item, "<", next_))
+            if operator in ("<", ">"):
+                self.conditions.append(Condition(item, operator, first if operator == "<" else next_ - 1))
 
     def _owner_name(self, alias: str) -> str:
         hop = next((hop for hop in self.builder.hops if hop.alias == alias), None)
@@ -318,7 +354,7 @@ class ConditionReading:
         named = [m.name for m in self.row[: comparison.start] if m.kind is Kind.LABEL]
         for label in [*reversed(named), self.builder.nodes[0].label]:
             for column in self.vocabulary.labels[label].properties:
-                if dated(column):
+                if dated(column) or is_epoch(column):
                     return Item(self._owner(label), column.name)
         return None
 
@@ -355,3 +391,10 @@ def dated(column: Column) -> bool:
     if column.type.lower() in ("string", "str", "text"):
         return all(re.match(r"(?:1[5-9]|20)\d\d-\d\d", sample) for sample in column.samples)
     return all(re.fullmatch(r"(?:1[5-9]|20)\d\d", sample) for sample in column.samples)
+
+
+def is_epoch(column: Column) -> bool:
+    """Whether a property counts seconds since 1970, by its samples and its name."""
+    if not {"date", "time", "created", "creation", "timestamp", "updated", "at"} & set(name_words(column.name)):
+        return False
+    return bool(column.samples) and all(s.isdigit() and int(s) in EPOCHS for s in column.samples)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from helios.routing.formulation.graph_conditions import FILLERS, ConditionReading, dated, number_as_text
 from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPlan, Item
-from helios.routing.formulation.graph_vocabulary import Kind, Mention
+from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
 from helios.routing.formulation.question_cues import (
     COMMON, Superlative, aggregate_of, counted, names_of, superlatives,
 )  # fmt: skip
@@ -50,6 +50,11 @@ class GraphReading(ConditionReading):
         used = sum(i in self.used or i in (self.root_at, self.limit_at) for i in telling)
         return used / len(telling) if telling else 0.0
 
+    def unread(self) -> list[str]:
+        """The telling words that the plan did not use."""
+        telling = [i for i, m in enumerate(self.row) if m.kind is not Kind.WORD or m.word not in FILLERS]
+        return [self.row[i].text for i in telling if i not in self.used and i not in (self.root_at, self.limit_at)]
+
     # order and counts
 
     def _orders(self) -> None:
@@ -64,6 +69,8 @@ class GraphReading(ConditionReading):
         if superlative.compares:
             item = self._adjective(superlative)
             if item is not None:
+                if any(m.word in ("average", "avg") for m in self.row):
+                    item = self.measure = replace(item, aggregate="avg")
                 self.order, self.descending = item, superlative.descending
                 self.used.add(at)
             return
@@ -73,19 +80,35 @@ class GraphReading(ConditionReading):
                 continue
             if mention.word in COMMON:
                 self._most_common(j, superlative)
+                if self.measure is None:
+                    self._most_before(superlative)
                 return
             if j in self.used and mention.kind is not Kind.RELATIONSHIP:
                 continue
             if mention.kind is Kind.PROPERTY:
                 self._order_property(j, superlative)
                 return
+            if self._compound(j, superlative):
+                self.used.add(j)
+                continue
             if mention.kind in (Kind.LABEL, Kind.RELATIONSHIP):
                 self._most(j, superlative)
                 return
             return
-        verbs = [i for i in range(at - 1, self.root_at, -1) if self.row[i].kind in (Kind.RELATIONSHIP, Kind.LABEL)]
-        if verbs:
-            self._most(verbs[0], superlative)
+        self._most_before(superlative)
+
+    def _compound(self, j: int, superlative: Superlative) -> bool:
+        """Whether a label only qualifies the property behind it: `highest review rating`, not `most movies released`."""
+        if self.row[superlative.at].word in ("most", "least", "fewest") or j + 1 == len(self.row):
+            return False
+        return self.row[j + 1].kind is Kind.PROPERTY
+
+    def _most_before(self, superlative: Superlative) -> None:
+        """`products that were ordered the most`: what is counted stands before."""
+        kinds = (Kind.RELATIONSHIP, Kind.LABEL)
+        before = next((i for i in range(superlative.at - 1, self.root_at, -1) if self.row[i].kind in kinds), None)
+        if before is not None:
+            self._most(before, superlative)
 
     def _most(self, j: int, superlative: Superlative) -> None:
         """`the most movies`, `most reviewed movies`, `most reviews`: a count of what is related."""
@@ -106,7 +129,7 @@ class GraphReading(ConditionReading):
         self.used.add(j)
         for k in range(j + 1, min(len(self.row), j + 5)):
             mention = self.row[k]
-            if mention.kind is Kind.PROPERTY:
+            if mention.kind is Kind.PROPERTY and k not in self.used:
                 owner, name = self._choose(mention, k)
                 alias = self._owner(owner)
                 self.group = Item(alias, name)
@@ -153,12 +176,20 @@ class GraphReading(ConditionReading):
 
     def _order_property(self, j: int, superlative: Superlative) -> None:
         item = self._number_item(self.row[j], j)
+        if self.row[superlative.at].word in ("shortest", "longest"):
+            column = self.vocabulary.column(self._owner_name(item.alias), item.property or "")
+            item = replace(item, length=column.type.lower() in ("string", "str", "text"))
+        extreme = {"maximum": "max", "max": "max", "minimum": "min", "min": "min"}.get(self.row[superlative.at].word)
+        if extreme is not None and self.limit is None and j < self.root_at:
+            self.used.update((j, superlative.at))
+            self._aggregated(j, "max" if extreme == "max" else "min")
+            return
         aggregate = aggregate_of(self.row, j) or (
             "avg" if any(m.word == "average" for m in self.row[j + 1 : j + 4]) else None
         )
         self.used.update((j, superlative.at))
         if aggregate is not None:
-            item = self.measure = replace(item, aggregate=aggregate, length=False)
+            item = self.measure = replace(item, aggregate=aggregate)
         self.order, self.descending = item, superlative.descending
         if self._alone_in_number():
             self.limit = self.limit or 1
@@ -170,9 +201,9 @@ class GraphReading(ConditionReading):
         if named is not None and first is None:
             first = self.builder.reach(named)
         present = [first or self.root, self.root, *(node.alias for node in self.builder.nodes[1:]), *(h.alias for h in self.builder.hops)]
-        for compared in superlative.compares:
-            for alias in present:
-                owner = self._owner_name(alias)
+        for alias in present:
+            owner = self._owner_name(alias)
+            for compared in superlative.compares:
                 for owned in self.vocabulary.properties:
                     if owned.owner == owner and any(names_of(word, (compared,)) for word in owned.words):
                         if self._alone_in_number():
@@ -237,7 +268,7 @@ class GraphReading(ConditionReading):
 
     def _aggregated(self, j: int, aggregate: Aggregate) -> None:
         item = self._number_item(self.row[j], j)
-        self.measure = replace(item, aggregate=aggregate, length=False)
+        self.measure = replace(item, aggregate=aggregate)
         self.used.add(j)
         self.alone = not self._each() and self.root_at > j and not self.limit
         if self._each():
@@ -281,8 +312,15 @@ class GraphReading(ConditionReading):
         return GraphPlan(
             tuple(self.builder.nodes), tuple(self.builder.hops), tuple(dict.fromkeys(self.conditions)), tuple(anonymous),
             tuple(dict.fromkeys(select)), tuple(self.tests), order, self.descending, self.limit,
-            any(m.word in ("distinct", "unique") for m in self.row) and self.measure is None,
+            self._distinct(),
         )  # fmt: skip
+
+    def _distinct(self) -> bool:
+        """Whether equal rows are one: where it is said, and where a list's root may match more than once."""
+        if self.measure is not None:
+            return False
+        said = any(m.word in ("distinct", "unique", "different") for m in self.row)
+        return said or (self.shape == "list" and bool(self.builder.hops) and self.limit is None)
 
     def _select(self) -> list[Item]:
         if self.alone and self.measure is not None:
@@ -302,8 +340,7 @@ class GraphReading(ConditionReading):
         if asked:
             display = [shown] if shown not in asked and self._root_named() else []
             return [*display, *asked, *(item for item in order if not item.length)]
-        hops = bool(self.builder.hops)
-        if not hops and (not order or self.row[0].word not in ("which", "what", "who")):
+        if not self._beyond_root() and not order:
             self.shape += " whole"
             return [Item(self.root)]
         if any(m.word == "same" for m in self.row) and len(self.builder.nodes) > 1:
@@ -311,6 +348,14 @@ class GraphReading(ConditionReading):
             return [shown, self._shown(self.builder.nodes[1].alias)]
         extra = [item for item in self.compared if item.alias in (self.root, *(h.alias for h in self.builder.hops))]
         return [shown, *(order or extra)]
+
+    def _beyond_root(self) -> bool:
+        """Whether anything but the root is compared or ordered by, or a label beside the root was named."""
+        items = [c.item for c in self.conditions] + ([self.order] if self.order is not None else [])
+        named = {m.name for i, m in enumerate(self.row) if m.kind is Kind.LABEL and m.word not in PERSON_WORDS}
+        return any(item.alias != self.root for item in items) or (
+            bool(self.builder.hops) and len(named | {self.builder.label(self.root)}) > 1
+        ) or len(self.builder.hops) > 1  # fmt: skip
 
     def _root_named(self) -> bool:
         """Whether the asked properties stand beside the root, as in `products and their prices`."""

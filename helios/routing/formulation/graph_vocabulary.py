@@ -64,8 +64,10 @@ class Owned:
 class GraphVocabulary:
     """The names of a property graph as words; made once a source."""
 
-    def __init__(self, schema: GraphSchema) -> None:
+    def __init__(self, schema: GraphSchema, *, repeated: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.schema = schema
+        self.repeated = repeated
+        """(label, property) whose values many nodes share: such a property names no node."""
         self.labels = {label.name: label for label in schema.labels}
         self.relationships = {relationship.name: relationship for relationship in schema.relationships}
         self.properties = [
@@ -88,7 +90,7 @@ class GraphVocabulary:
 
     def display(self, label: str) -> str | None:
         """The property that names a node of a label: a name or a title, the label's own before others."""
-        columns = [column.name for column in self.labels[label].properties]
+        columns = [c.name for c in self.labels[label].properties if (label, c.name) not in self.repeated]
         own = name_words(label)
         ranked = sorted(columns, key=lambda name: (_naming(name_words(name), own), columns.index(name)))
         return ranked[0] if ranked and _naming(name_words(ranked[0]), own) < 9 else None
@@ -128,10 +130,21 @@ class GraphVocabulary:
             return relationship
         if named is not None:
             return named
+        naming = self._naming_word(text, start)
+        if naming is not None:
+            return naming
         amount = number(text)
         if amount is not None:
             return Mention(Kind.NUMBER, text, start, start + 1, value=amount)
         return Mention(Kind.WORD, text, start, start + 1)
+
+    def _naming_word(self, text: str, start: int) -> Mention | None:
+        """`names` and `titles` stand for the property that names a node."""
+        if start == 0 or singular(text) not in ("name", "title"):
+            return None
+        shown = ((label, self.display(label)) for label in self.labels)
+        places = tuple((label, name) for label, name in shown if name is not None and not name.lower().endswith("id"))
+        return Mention(Kind.PROPERTY, text, start, start + 1, places=places) if places else None
 
     def _quoted(self, text: str, start: int, stored: Mention | None) -> Mention:
         if text in self.labels:
@@ -222,6 +235,8 @@ def _name_fit(spoken: Sequence[str], words: Sequence[str]) -> float:
             return 0.7
         if said[0] == name[0] and name[1] in ("count", "date", "number", "level"):
             return 0.7
+        if name[1] == "count" and same_verb(said[0], name[0]):
+            return 0.6
     return 0.0
 
 
@@ -240,6 +255,8 @@ def _stored_values(tokens: list[tuple[str, bool]], source: Source) -> list[Menti
     mentions = []
     places: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for hit in source.find_values(tuple(runs), limit=8) if runs else ():
+        if not runs[hit.phrase][0][2] and " " not in hit.phrase and hit.phrase != hit.value:
+            continue
         if len(hit.place) == 2 and similarity(hit.phrase, hit.value) >= (0.9 if runs[hit.phrase][0][2] else 0.985):
             places.setdefault((hit.phrase, hit.value), []).append((hit.place[0], hit.place[1]))
     for (phrase, value), where in places.items():
