@@ -20,6 +20,13 @@ from helios.sources.descriptor import GraphSchema
 CASTS = {SourceKind.BOLT: "toFloat({})"}
 """How text becomes a number, where the engine is not the embedded one."""
 
+SHAPES = {
+    "group": 0.9, "aggregate": 0.85, "list same": 0.9, "list": 0.5, "list whole": 0.65, "order": 0.55,
+}  # fmt: skip
+"""How often a shape is right when all words are used; lists and orders leave open which properties are meant."""
+UNREAD, GUESSED, UNORDERED, HOP, CONDITION = 0.6, 0.7, 0.25, 0.65, 0.8
+"""Factors: a telling word not used, a relationship guessed, a limit without an order, a further hop or condition."""
+
 
 class CypherGenerator:
     """Formulates lookups, filters, counts, orders and groups over one or a few hops."""
@@ -48,8 +55,16 @@ class CypherGenerator:
         return known
 
     def confidence(self, reading: GraphReading, plan: GraphPlan) -> float:
-        """About how often plans like this one are right, 0 to 1."""
-        return 0.5 * reading.coverage()
+        """About how often plans like this one are right, 0 to 1: the shape, then what makes it less sure."""
+        kind = reading.shape.split()[0]
+        confidence = SHAPES.get(reading.shape, SHAPES[kind])
+        confidence *= UNREAD ** len(reading.unread()) * GUESSED**reading.builder.guesses
+        if plan.limit is not None and plan.order is None:
+            confidence *= UNORDERED
+        if kind in ("group", "list"):
+            confidence *= HOP ** max(0, len(plan.hops) - (2 if reading.shape == "list same" else 1))
+            confidence *= CONDITION ** max(0, len(plan.conditions) - (kind == "list"))
+        return confidence
 
 
 def repeated_values(source: Source, schema: GraphSchema) -> frozenset[tuple[str, str]]:

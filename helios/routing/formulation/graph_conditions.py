@@ -1,27 +1,36 @@
 """The pattern and the conditions of a graph question: what is asked for, over which relationships, under which tests."""
 
 import re
-from datetime import UTC, datetime
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from helios.routing.formulation.entity_linking import FUNCTION_WORDS
 from helios.routing.formulation.graph_pattern import PatternBuilder
-from helios.routing.formulation.graph_plan import Condition, GraphPlan, Hop, Item
+from helios.routing.formulation.graph_plan import Condition, Hop, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, GraphVocabulary, Kind, Mention
 from helios.routing.formulation.question_cues import (
-    COMMON, COUNTING, LEAST, MORE, LESS, MOST, ADJECTIVES, NEGATIONS, PARTS, Comparison, Superlative,
-    aggregate_of, comparisons, counted, names_of, negated, part_operator, row_limit, superlatives,
+    ADJECTIVES,
+    COMMON,
+    COUNTING,
+    LEAST,
+    LESS,
+    MORE,
+    MOST,
+    NEGATIONS,
+    PARTS,
+    Comparison,
+    comparisons,
+    counted,
+    negated,
+    part_operator,
+    row_limit,
 )  # fmt: skip
 from helios.routing.formulation.word_forms import agent, name_words
 from helios.sources.descriptor import Column
 
 FILLERS = FUNCTION_WORDS | MORE | LESS | MOST | LEAST | COMMON | COUNTING | NEGATIONS | set(ADJECTIVES) | set(PARTS) | frozenset(
-    """than each per based order ordered ordering sorted by between exactly equal average mean total sum how many much
-    including along database dataset graph platform system different distinct unique first display identify provide
-    retrieve name show give across received made which both same only currently still also ever value values limit
-    limited present available least given node nodes relationship relationships list found located based considering
-    terms term year years having whose""".split()
+    ["than", "each", "per", "based", "order", "ordered", "ordering", "sorted", "by", "between", "exactly", "equal", "average", "mean", "total", "sum", "how", "many", "much", "including", "along", "database", "dataset", "graph", "platform", "system", "different", "distinct", "unique", "first", "display", "identify", "provide", "retrieve", "name", "show", "give", "across", "received", "made", "which", "both", "same", "only", "currently", "still", "also", "ever", "value", "values", "limit", "limited", "present", "available", "least", "given", "node", "nodes", "relationship", "relationships", "list", "found", "located", "based", "considering", "they", "them", "but", "placed", "listed", "involved", "associated", "related", "belong", "belongs", "belonging", "appear", "appears", "appeared", "appearing", "named", "titled", "called", "either", "among", "terms", "term", "year", "years", "having", "whose"]
 )  # fmt: skip
 EPOCHS = range(946_684_800, 2_524_608_000)
 """Seconds since 1970 from 2000 to 2050."""
@@ -191,7 +200,12 @@ class ConditionReading:
     def _choose(self, mention: Mention, at: int) -> tuple[str, str]:
         """The (owner, property) of a mention that fits its surroundings: near labels before the root before others."""
         near = [m.name for m in self.row[max(0, at - 4) : at + 4] if m.kind in (Kind.LABEL, Kind.RELATIONSHIP)]
-        beside = [p for m in self.row[max(0, at - 4) : at + 3] if m.kind is Kind.PROPERTY and m is not mention for p in m.places]
+        beside = [
+            p
+            for m in self.row[max(0, at - 4) : at + 3]
+            if m.kind is Kind.PROPERTY and m is not mention
+            for p in m.places
+        ]
         present = [node.label for node in self.builder.nodes] + [hop.type for hop in self.builder.hops]
         named = [m.name for m in self.row if m.kind is Kind.LABEL]
         root = self.builder.nodes[0].label

@@ -53,7 +53,8 @@ class PatternBuilder:
         end = self.find(ends.end, other_than=start if ends.start == ends.end else None)
         if start is None and end is None:
             self._join(ends)
-            start, end = self.find(ends.start), self.find(ends.end)
+            start = self.find(ends.start)
+            end = self.find(ends.end, other_than=start)
         hop = Hop(f"r{len(self.hops)}", type_, start or self.add(ends.start), end or self.add(ends.end))
         self.hops.append(hop)
         return hop

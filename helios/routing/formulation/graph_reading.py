@@ -1,15 +1,19 @@
 """A question over a property graph into a plan: what `graph_conditions` found, then order, counts and what is returned."""
 
-import re
 from dataclasses import replace
 
-from helios.routing.formulation.graph_conditions import FILLERS, ConditionReading, dated, number_as_text
+from helios.routing.formulation.graph_conditions import FILLERS, ConditionReading, number_as_text
 from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPlan, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
 from helios.routing.formulation.question_cues import (
-    COMMON, Superlative, aggregate_of, counted, names_of, superlatives,
+    COMMON,
+    Superlative,
+    aggregate_of,
+    counted,
+    names_of,
+    superlatives,
 )  # fmt: skip
-from helios.routing.formulation.word_forms import name_words, singular
+from helios.routing.formulation.word_forms import singular
 
 
 class GraphReading(ConditionReading):
@@ -24,6 +28,7 @@ class GraphReading(ConditionReading):
     alone = False
     """True where the aggregate is over everything."""
     shape = "list"
+    asked_for: frozenset[int] | set[int] = frozenset()
 
     def read(self) -> GraphPlan | None:
         """The plan; None where no label is found or parts cannot be connected."""
@@ -44,16 +49,11 @@ class GraphReading(ConditionReading):
         except LookupError:
             return None
 
-    def coverage(self) -> float:
-        """The share of the question's telling words that the plan used."""
-        telling = [i for i, m in enumerate(self.row) if m.kind is not Kind.WORD or m.word not in FILLERS]
-        used = sum(i in self.used or i in (self.root_at, self.limit_at) for i in telling)
-        return used / len(telling) if telling else 0.0
-
     def unread(self) -> list[str]:
         """The telling words that the plan did not use."""
         telling = [i for i, m in enumerate(self.row) if m.kind is not Kind.WORD or m.word not in FILLERS]
-        return [self.row[i].text for i in telling if i not in self.used and i not in (self.root_at, self.limit_at)]
+        used = self.used | self.asked_for | {self.root_at, self.limit_at}
+        return [self.row[i].text for i in telling if i not in used]
 
     # order and counts
 
@@ -121,8 +121,14 @@ class GraphReading(ConditionReading):
         self._count(j)
         self.descending = superlative.descending
         self.used.update((superlative.at, j))
-        if self._alone_in_number():
+        if self._alone_in_number() or (self.row[self.root_at].word == "who" and self._said_once()):
             self.limit = self.limit or 1
+
+    def _said_once(self) -> bool:
+        """Whether `who` asks for one: no `are` behind it and no number."""
+        return self.limit is None and len(self.row) > self.root_at + 1 and self.row[self.root_at + 1].word not in (
+            "are", "were", "have",
+        )  # fmt: skip
 
     def _most_common(self, j: int, superlative: Superlative) -> None:
         """`most common ship cities`, `most frequently ordered products`: a count of each."""
@@ -170,12 +176,36 @@ class GraphReading(ConditionReading):
         else:
             hop = self.builder.relate(mention.name)
             alias = hop.end if hop.start == self.root else hop.start if hop.end == self.root else hop.alias
-        self.measure = Item(alias, None, "count", distinct=distinct)
+        self.measure = Item(alias, None, "count", distinct=distinct or self._shared(alias))
         self.order = self.measure
         self.used.add(j)
 
+    def _shared(self, alias: str) -> bool:
+        """Whether a node two hops away or more is met once for each of the nodes between, as a category of products."""
+        last = next((hop for hop in reversed(self.builder.hops) if alias == hop.end), None)
+        if last is None or len(self.builder.hops) < 2:
+            return False
+        sizes = self.vocabulary.labels
+        start, end = self.builder.label(last.start), self.builder.label(last.end)
+        counts = [
+            r.count for r in self.vocabulary.schema.relationships if (r.name, r.start, r.end) == (last.type, start, end)
+        ]
+        return (
+            start in sizes
+            and bool(counts)
+            and counts[0] <= sizes[start].count
+            and sizes[end].count < sizes[start].count
+        )
+
     def _order_property(self, j: int, superlative: Superlative) -> None:
         item = self._number_item(self.row[j], j)
+        if self._counts_values(item, superlative):
+            self.measure = self.order = replace(
+                item, aggregate="count", distinct=self.row[j - 1].word in ("distinct", "different", "unique", "diverse")
+            )
+            self.descending = superlative.descending
+            self.used.update((j, superlative.at))
+            return
         if self.row[superlative.at].word in ("shortest", "longest"):
             column = self.vocabulary.column(self._owner_name(item.alias), item.property or "")
             item = replace(item, length=column.type.lower() in ("string", "str", "text"))
@@ -191,8 +221,15 @@ class GraphReading(ConditionReading):
         if aggregate is not None:
             item = self.measure = replace(item, aggregate=aggregate)
         self.order, self.descending = item, superlative.descending
-        if self._alone_in_number():
+        if self._alone_in_number(superlative.at):
             self.limit = self.limit or 1
+
+    def _counts_values(self, item: Item, superlative: Superlative) -> bool:
+        """Whether `most` before a text property counts its values."""
+        if self.row[superlative.at].word not in ("most", "least", "fewest"):
+            return False
+        column = self.vocabulary.column(self._owner_name(item.alias), item.property or "")
+        return column.type.lower() in ("string", "str", "text") and not item.number
 
     def _adjective(self, superlative: Superlative) -> Item | None:
         """The property that an adjective compares, of the root before other nodes."""
@@ -200,13 +237,18 @@ class GraphReading(ConditionReading):
         first = self.builder.find(named) if named is not None else None
         if named is not None and first is None:
             first = self.builder.reach(named)
-        present = [first or self.root, self.root, *(node.alias for node in self.builder.nodes[1:]), *(h.alias for h in self.builder.hops)]
+        present = [
+            first or self.root,
+            self.root,
+            *(node.alias for node in self.builder.nodes[1:]),
+            *(h.alias for h in self.builder.hops),
+        ]
         for alias in present:
             owner = self._owner_name(alias)
             for compared in superlative.compares:
                 for owned in self.vocabulary.properties:
                     if owned.owner == owner and any(names_of(word, (compared,)) for word in owned.words):
-                        if self._alone_in_number():
+                        if self._alone_in_number(superlative.at):
                             self.limit = self.limit or 1
                         return Item(alias, owned.column.name, number=number_as_text(owned.column))
         return None
@@ -224,7 +266,9 @@ class GraphReading(ConditionReading):
                     self._count(j)
                     return
                 if mention.kind is Kind.PROPERTY and j not in self.used and (self.limit or self._ordering(i)):
-                    self._order_property(j, Superlative(i, not any(m.word in ("ascending", "alphabetically") for m in self.row)))
+                    self._order_property(
+                        j, Superlative(i, not any(m.word in ("ascending", "alphabetically") for m in self.row))
+                    )
                     return
                 if mention.kind is not Kind.WORD:
                     break
@@ -232,10 +276,14 @@ class GraphReading(ConditionReading):
     def _ordering(self, i: int) -> bool:
         return self.row[i - 1].word in ("ordered", "sorted", "ranked", "order", "sort")
 
-    def _alone_in_number(self) -> bool:
-        """Whether the question asks for one: `which person`, `who has`."""
+    def _alone_in_number(self, at: int | None = None) -> bool:
+        """Whether the question asks for one: `which person`, `who has`, `the oldest movie` at a superlative."""
         if self.limit is not None:
             return False
+        if at is not None:
+            near = [m for m in self.row[max(0, at - 3) : at + 3] if m.kind is Kind.LABEL and m.word not in PERSON_WORDS]
+            if near and all(m.word == m.name.lower() for m in near):
+                return True
         mention = self.row[self.root_at]
         if mention.word == "who":
             return self.row[self.root_at + 1].word in ("has", "is", "was") if len(self.row) > 1 else False
@@ -332,14 +380,16 @@ class GraphReading(ConditionReading):
             return [self.group or self._shown(self.root), *(i for i in asked if i.alias == self.root), self.measure]
         if self.order is not None:
             self.shape = "order"
-            return self._listed(asked, [self.order])
+            column = self.vocabulary.column(self._owner_name(self.order.alias), self.order.property or "")
+            measured = self.order.length and column.type.endswith("[]")
+            return self._listed(asked, [self.order if measured else replace(self.order, length=False)])
         return self._listed(asked, [])
 
     def _listed(self, asked: list[Item], order: list[Item]) -> list[Item]:
         shown = self._shown(self.root)
         if asked:
             display = [shown] if shown not in asked and self._root_named() else []
-            return [*display, *asked, *(item for item in order if not item.length)]
+            return [*display, *asked, *order]
         if not self._beyond_root() and not order:
             self.shape += " whole"
             return [Item(self.root)]
@@ -373,9 +423,5 @@ class GraphReading(ConditionReading):
                 continue
             owner, name = self._choose(mention, i)
             asked.append(Item(self._owner(owner), name))
-            self.asked_at = i
-        for i, mention in enumerate(self.row):
-            if mention.kind is Kind.WORD and mention.word in ("names", "name", "titles", "title"):
-                self.used.add(i)
-        self._mark = {i for i, m in enumerate(self.row) if m.kind is Kind.PROPERTY}
+        self.asked_for = {i for i, m in enumerate(self.row) if m.kind is Kind.PROPERTY and i not in self.used}
         return asked

@@ -14,7 +14,9 @@ from helios.routing.formulation.word_forms import agent, name_words, number, sam
 from helios.sources.base import Source
 from helios.sources.descriptor import Column, GraphSchema
 
-TOKEN = re.compile(r"[‘'\"“](?P<quoted>[^'\"”’]+(?:'[a-z][^'\"”’]*)*)[’'\"”](?![a-z])|[$€£]?-?\d[\d,]*(?:\.\d+)?s?|[^\W_]+(?:['’_-][^\W_]+)*")
+TOKEN = re.compile(
+    r"[‘'\"“](?P<quoted>[^'\"”’]+(?:'[a-z][^'\"”’]*)*)[’'\"”](?![a-z])|[$€£]?-?\d[\d,]*(?:\.\d+)?s?|[^\W_]+(?:['’_-][^\W_]+)*"
+)
 PERSON_WORDS = frozenset({"who", "whom", "whose", "person", "somebody", "someone", "anyone"})
 PERSON_LABELS = ("person", "user", "people", "member", "employee", "author", "customer", "player", "human")
 MAX_VALUE_WORDS = 7
@@ -262,7 +264,9 @@ def _stored_values(tokens: list[tuple[str, bool]], source: Source) -> list[Menti
     for (phrase, value), where in places.items():
         for start, end, is_quoted in runs[phrase]:
             mentions.append(
-                Mention(Kind.VALUE, phrase, start, end, places=tuple(dict.fromkeys(where)), value=value, quoted=is_quoted)
+                Mention(
+                    Kind.VALUE, phrase, start, end, places=tuple(dict.fromkeys(where)), value=value, quoted=is_quoted
+                )
             )
     return sorted(mentions, key=lambda m: (m.value != m.text, len(str(m.value))))
 

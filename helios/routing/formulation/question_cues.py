@@ -7,11 +7,65 @@ from helios.routing.formulation.graph_plan import Aggregate, Operator
 from helios.routing.formulation.graph_vocabulary import Kind, Mention
 from helios.routing.formulation.word_forms import same_verb
 
-LIMITING = frozenset("top first which what the list find name show identify give display retrieve only any to last".split())
-MORE = frozenset("more greater higher larger over above exceeding exceeds after later since bigger longer older".split())
-LESS = frozenset("less fewer lower smaller under below before earlier shorter cheaper younger".split())
-MOST = frozenset("most highest largest greatest biggest maximum max best top latest newest longest".split())
-LEAST = frozenset("least fewest lowest smallest minimum min worst earliest shortest".split())
+LIMITING = frozenset(
+    [
+        "top",
+        "first",
+        "which",
+        "what",
+        "the",
+        "list",
+        "find",
+        "name",
+        "show",
+        "identify",
+        "give",
+        "display",
+        "retrieve",
+        "only",
+        "any",
+        "to",
+        "last",
+    ]
+)
+MORE = frozenset(
+    [
+        "more",
+        "greater",
+        "higher",
+        "larger",
+        "over",
+        "above",
+        "exceeding",
+        "exceeds",
+        "after",
+        "later",
+        "since",
+        "bigger",
+        "longer",
+        "older",
+    ]
+)
+LESS = frozenset(
+    ["less", "fewer", "lower", "smaller", "under", "below", "before", "earlier", "shorter", "cheaper", "younger"]
+)
+MOST = frozenset(
+    [
+        "most",
+        "highest",
+        "largest",
+        "greatest",
+        "biggest",
+        "maximum",
+        "max",
+        "best",
+        "top",
+        "latest",
+        "newest",
+        "longest",
+    ]
+)
+LEAST = frozenset(["least", "fewest", "lowest", "smallest", "minimum", "min", "worst", "earliest", "shortest"])
 ADJECTIVES: dict[str, tuple[tuple[str, ...], bool]] = {
     "expensive": (("price", "cost", "amount", "fee"), True), "costly": (("price", "cost", "amount"), True),
     "priciest": (("price", "cost"), True), "cheapest": (("price", "cost", "fee"), False),
@@ -25,9 +79,11 @@ ADJECTIVES: dict[str, tuple[tuple[str, ...], bool]] = {
     "tallest": (("height",), True), "heaviest": (("weight",), True), "largest": (("size", "area", "population"), True),
 }  # fmt: skip
 """What an adjective in a superlative compares, and whether the largest values come first."""
-NEGATIONS = frozenset("not no never without none isn't aren't hasn't haven't didn't doesn't weren't".split())
-COMMON = frozenset("common commonly frequent frequently often popular used active prolific".split())
-COUNTING = frozenset("number count amount quantity total numbers counts times".split())
+NEGATIONS = frozenset(
+    ["not", "no", "never", "without", "none", "isn't", "aren't", "hasn't", "haven't", "didn't", "doesn't", "weren't"]
+)
+COMMON = frozenset(["common", "commonly", "frequent", "frequently", "often", "popular", "used", "active", "prolific"])
+COUNTING = frozenset(["number", "count", "amount", "quantity", "total", "numbers", "counts", "times"])
 PARTS = {
     "containing": "CONTAINS", "contains": "CONTAINS", "contain": "CONTAINS", "including": "CONTAINS",
     "includes": "CONTAINS", "include": "CONTAINS", "mentions": "CONTAINS", "mentioning": "CONTAINS",
@@ -118,7 +174,7 @@ def aggregate_of(row: Sequence[Mention], at: int) -> Aggregate | None:
             return "max"
         if mention.word in ("minimum", "min"):
             return "min"
-        if mention.kind is not Kind.WORD:
+        if mention.kind not in (Kind.WORD, Kind.RELATIONSHIP, Kind.LABEL):
             break
     return None
 
@@ -130,7 +186,8 @@ def counted(row: Sequence[Mention], at: int) -> bool:
         return True
     for i, word in enumerate(before):
         if word in ("number", "count", "numbers") and all(
-            other in ("of", "the", "total", "different", "distinct", "unique", "their", "all") for other in before[i + 1 :]
+            other in ("of", "the", "total", "different", "distinct", "unique", "their", "all")
+            for other in before[i + 1 :]
         ):
             return True
     return False

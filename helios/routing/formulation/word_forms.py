@@ -3,8 +3,39 @@
 import re
 
 SUFFIXES = frozenset(
-    """s es d ed r er or rs ers ors ing ings ion ions tion tions ation ations y ies ied ier iers e ment ments al als
-    age ages able""".split()
+    [
+        "s",
+        "es",
+        "d",
+        "ed",
+        "r",
+        "er",
+        "or",
+        "rs",
+        "ers",
+        "ors",
+        "ing",
+        "ings",
+        "ion",
+        "ions",
+        "tion",
+        "tions",
+        "ation",
+        "ations",
+        "y",
+        "ies",
+        "ied",
+        "ier",
+        "iers",
+        "e",
+        "ment",
+        "ments",
+        "al",
+        "als",
+        "age",
+        "ages",
+        "able",
+    ]
 ) | {""}
 IRREGULAR = {
     "people": "person", "persons": "person", "wrote": "write", "written": "write", "writer": "write",
@@ -17,8 +48,7 @@ IRREGULAR = {
 NUMBERS = {
     word: number
     for number, word in enumerate(
-        """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-        seventeen eighteen nineteen twenty""".split()
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
     )
 }  # fmt: skip
 PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
