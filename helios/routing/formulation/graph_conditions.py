@@ -1,24 +1,21 @@
-"""The pattern and the conditions of a graph question: what is asked for, over which relationships, under which tests."""
+"""The pattern and the conditions of a graph question: what is asked for, over which relationships and tests."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from helios.routing.formulation.entity_linking import FUNCTION_WORDS
+from helios.routing.formulation.graph_columns import dated, is_epoch, number_as_text
 from helios.routing.formulation.graph_pattern import PatternBuilder
 from helios.routing.formulation.graph_plan import Condition, Hop, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, GraphVocabulary, Kind, Mention
 from helios.routing.formulation.question_cues import (
     ADJECTIVES,
     COMMON,
-    COUNTING,
     LEAST,
     LESS,
     MORE,
     MOST,
-    NEGATIONS,
-    PARTS,
     Comparison,
     comparisons,
     counted,
@@ -26,14 +23,7 @@ from helios.routing.formulation.question_cues import (
     part_operator,
     row_limit,
 )  # fmt: skip
-from helios.routing.formulation.word_forms import agent, name_words
-from helios.sources.descriptor import Column
-
-FILLERS = FUNCTION_WORDS | MORE | LESS | MOST | LEAST | COMMON | COUNTING | NEGATIONS | set(ADJECTIVES) | set(PARTS) | frozenset(
-    ["than", "each", "per", "based", "order", "ordered", "ordering", "sorted", "by", "between", "exactly", "equal", "average", "mean", "total", "sum", "how", "many", "much", "including", "along", "database", "dataset", "graph", "platform", "system", "different", "distinct", "unique", "first", "display", "identify", "provide", "retrieve", "name", "show", "give", "across", "received", "made", "which", "both", "same", "only", "currently", "still", "also", "ever", "value", "values", "limit", "limited", "present", "available", "least", "given", "node", "nodes", "relationship", "relationships", "list", "found", "located", "based", "considering", "they", "them", "but", "placed", "listed", "involved", "associated", "related", "belong", "belongs", "belonging", "appear", "appears", "appeared", "appearing", "named", "titled", "called", "either", "among", "terms", "term", "year", "years", "having", "whose"]
-)  # fmt: skip
-EPOCHS = range(946_684_800, 2_524_608_000)
-"""Seconds since 1970 from 2000 to 2050."""
+from helios.routing.formulation.word_forms import agent
 
 
 class ConditionReading:
@@ -132,9 +122,8 @@ class ConditionReading:
         """Whether a verb's object is a label that its relationship does not reach: `provided comments`."""
         if agent(self.row[i].word) or self.row[i].text in self.vocabulary.relationships:
             return False
-        ends = {
-            label for r in self.vocabulary.schema.relationships if r.name == self.row[i].name for label in (r.start, r.end)
-        }  # fmt: skip
+        fitting = [r for r in self.vocabulary.schema.relationships if r.name == self.row[i].name]
+        ends = {label for r in fitting for label in (r.start, r.end)}
         for j in range(i + 1, min(i + 6, len(self.row))):
             if self.row[j].kind is Kind.LABEL:
                 return self.row[j].name not in ends
@@ -387,28 +376,3 @@ class ConditionReading:
             elif before in ("no", "without"):
                 self.conditions.append(Condition(Item(self._owner(owner), name), "IS NULL"))
                 self.used.add(i)
-
-
-def number_as_text(column: Column) -> bool:
-    """Whether a text property holds numbers, by its samples; identifiers are left as they are."""
-    if column.type.lower() not in ("string", "str", "text") or not column.samples:
-        return False
-    if name_words(column.name)[-1] in ("id", "code", "phone", "fax", "via"):
-        return False
-    return all(re.fullmatch(r"-?\d+(?:\.\d+)?", sample) for sample in column.samples)
-
-
-def dated(column: Column) -> bool:
-    """Whether a property holds years or dates, by its samples."""
-    if not column.samples:
-        return False
-    if column.type.lower() in ("string", "str", "text"):
-        return all(re.match(r"(?:1[5-9]|20)\d\d-\d\d", sample) for sample in column.samples)
-    return all(re.fullmatch(r"(?:1[5-9]|20)\d\d", sample) for sample in column.samples)
-
-
-def is_epoch(column: Column) -> bool:
-    """Whether a property counts seconds since 1970, by its samples and its name."""
-    if not {"date", "time", "created", "creation", "timestamp", "updated", "at"} & set(name_words(column.name)):
-        return False
-    return bool(column.samples) and all(s.isdigit() and int(s) in EPOCHS for s in column.samples)

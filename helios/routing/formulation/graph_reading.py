@@ -1,12 +1,14 @@
-"""A question over a property graph into a plan: what `graph_conditions` found, then order, counts and what is returned."""
+"""A question over a property graph into a plan: pattern and conditions, then order, counts and what is returned."""
 
 from dataclasses import replace
 
-from helios.routing.formulation.graph_conditions import FILLERS, ConditionReading, number_as_text
+from helios.routing.formulation.graph_columns import number_as_text
+from helios.routing.formulation.graph_conditions import ConditionReading
 from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPlan, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
 from helios.routing.formulation.question_cues import (
     COMMON,
+    FILLERS,
     Superlative,
     aggregate_of,
     counted,
@@ -28,6 +30,8 @@ class GraphReading(ConditionReading):
     alone = False
     """True where the aggregate is over everything."""
     shape = "list"
+    dropped = 0
+    """Properties that were asked for and that the shape has no place for."""
     asked_for: frozenset[int] | set[int] = frozenset()
 
     def read(self) -> GraphPlan | None:
@@ -53,7 +57,7 @@ class GraphReading(ConditionReading):
         """The telling words that the plan did not use."""
         telling = [i for i, m in enumerate(self.row) if m.kind is not Kind.WORD or m.word not in FILLERS]
         used = self.used | self.asked_for | {self.root_at, self.limit_at}
-        return [self.row[i].text for i in telling if i not in used]
+        return [self.row[i].text for i in telling if i not in used] + ["…"] * self.dropped
 
     # order and counts
 
@@ -97,9 +101,10 @@ class GraphReading(ConditionReading):
             return
         self._most_before(superlative)
 
-    def _compound(self, j: int, superlative: Superlative) -> bool:
-        """Whether a label only qualifies the property behind it: `highest review rating`, not `most movies released`."""
-        if self.row[superlative.at].word in ("most", "least", "fewest") or j + 1 == len(self.row):
+    def _compound(self, j: int, superlative: Superlative, *, any_word: bool = False) -> bool:
+        """Whether a label only qualifies the property behind it: `highest review rating`, no `most movies released`."""
+        counts = self.row[superlative.at].word in ("most", "least", "fewest") and not any_word
+        if counts or j + 1 == len(self.row):
             return False
         return self.row[j + 1].kind is Kind.PROPERTY
 
@@ -142,6 +147,8 @@ class GraphReading(ConditionReading):
                 self.measure = Item(alias, None, "count")
                 self.used.add(k)
                 break
+            if mention.kind is not Kind.WORD and self._compound(k, superlative, any_word=True):
+                continue
             if mention.kind is Kind.RELATIONSHIP:
                 self._count(k)
                 break
@@ -228,6 +235,8 @@ class GraphReading(ConditionReading):
         """Whether `most` before a text property counts its values."""
         if self.row[superlative.at].word not in ("most", "least", "fewest"):
             return False
+        if item.alias == self.root:
+            return False
         column = self.vocabulary.column(self._owner_name(item.alias), item.property or "")
         return column.type.lower() in ("string", "str", "text") and not item.number
 
@@ -255,10 +264,12 @@ class GraphReading(ConditionReading):
 
     def _order_by(self) -> None:
         """`top 5 … by unit price`, `ordered by …`, `based on the number of …`."""
+        words = [mention.word for mention in self.row]
         starts = [
-            i for i, m in enumerate(self.row)
-            if m.word in ("by", "on", "of") and i > self.root_at and (m.word == "by" or self.row[i - 1].word in ("based", "terms"))
-        ]  # fmt: skip
+            i
+            for i in range(self.root_at + 1, len(words))
+            if words[i] == "by" or (words[i] in ("on", "of") and words[i - 1] in ("based", "terms"))
+        ]
         for i in starts:
             for j in range(i + 1, min(len(self.row), i + 6)):
                 mention = self.row[j]
@@ -352,16 +363,30 @@ class GraphReading(ConditionReading):
     # what is returned
 
     def _plan(self) -> GraphPlan:
+        if (self.alone and self.tests) or self._against_average():
+            raise LookupError("a plan has no count of groups and no comparison with an aggregate")
         select = self._select()
         order = self.order
         if order is None and self.measure is not None and not self.alone and self.limit:
             order = self.measure
-        anonymous = [hop for hop in self.absent]
         return GraphPlan(
-            tuple(self.builder.nodes), tuple(self.builder.hops), tuple(dict.fromkeys(self.conditions)), tuple(anonymous),
-            tuple(dict.fromkeys(select)), tuple(self.tests), order, self.descending, self.limit,
-            self._distinct(),
-        )  # fmt: skip
+            nodes=tuple(self.builder.nodes),
+            hops=tuple(self.builder.hops),
+            conditions=tuple(dict.fromkeys(self.conditions)),
+            absent=tuple(self.absent),
+            select=tuple(dict.fromkeys(select)),
+            having=tuple(self.tests),
+            order=order,
+            descending=self.descending,
+            limit=self.limit,
+            distinct=self._distinct(),
+        )
+
+    def _against_average(self) -> bool:
+        """Whether something is compared with an average in place of a number."""
+        words = [mention.word for mention in self.row]
+        averages = [i for i, word in enumerate(words) if word in ("average", "mean")]
+        return any("than" in words[max(0, i - 3) : i] or "above" in words[max(0, i - 2) : i] for i in averages)
 
     def _distinct(self) -> bool:
         """Whether equal rows are one: where it is said, and where a list's root may match more than once."""
@@ -377,6 +402,7 @@ class GraphReading(ConditionReading):
         asked = self._asked()
         if self.measure is not None:
             self.shape = "group"
+            self.dropped = sum(item.alias != self.root for item in asked)
             return [self.group or self._shown(self.root), *(i for i in asked if i.alias == self.root), self.measure]
         if self.order is not None:
             self.shape = "order"

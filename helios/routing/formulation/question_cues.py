@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from helios.routing.formulation.entity_linking import FUNCTION_WORDS
 from helios.routing.formulation.graph_plan import Aggregate, Operator
 from helios.routing.formulation.graph_vocabulary import Kind, Mention
 from helios.routing.formulation.word_forms import same_verb
@@ -91,6 +92,21 @@ PARTS = {
     "begins": "STARTS WITH", "beginning": "STARTS WITH", "begin": "STARTS WITH", "ends": "ENDS WITH",
     "ending": "ENDS WITH", "end": "ENDS WITH", "described": "CONTAINS", "word": "CONTAINS", "phrase": "CONTAINS",
 }  # fmt: skip
+LINKING = frozenset((
+    "than", "each", "per", "based", "order", "ordered", "ordering", "sorted", "by", "between", "exactly", "equal",
+    "average", "mean", "total", "sum", "how", "many", "much", "including", "along", "database", "dataset", "graph",
+    "platform", "system", "different", "distinct", "unique", "first", "display", "identify", "provide", "retrieve",
+    "name", "show", "give", "across", "received", "made", "which", "both", "same", "only", "currently", "still",
+    "also", "ever", "value", "values", "limit", "limited", "present", "available", "least", "given", "node", "nodes",
+    "relationship", "relationships", "list", "found", "located", "based", "considering", "they", "them", "but",
+    "placed", "listed", "involved", "associated", "related", "belong", "belongs", "belonging", "appear", "appears",
+    "appeared", "appearing", "named", "titled", "called", "either", "among", "terms", "term", "year", "years",
+    "having", "whose",
+))  # fmt: skip
+FILLERS = FUNCTION_WORDS.union(
+    MORE, LESS, MOST, LEAST, COMMON, COUNTING, NEGATIONS, ADJECTIVES, PARTS, LINKING
+)  # fmt: skip
+"""Words that need no reading: a plan that leaves them out is still whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +225,11 @@ def part_operator(row: Sequence[Mention], at: int) -> Operator:
 def _comparison(row: Sequence[Mention], i: int, amount: float | int) -> Comparison:
     year = isinstance(amount, int) and 1700 <= amount <= 2100
     before = [mention.word for mention in row[max(0, i - 4) : i]]
-    if "from" in before[-1:] and i + 2 < len(row) and row[i + 1].word in ("to", "until") and isinstance(
-        row[i + 2].value, int | float
-    ):  # fmt: skip
-        return Comparison(((">=", amount), ("<=", row[i + 2].value)), i - 1, i + 3, year)
-    if "between" in before[-3:] and i + 2 < len(row) and isinstance(row[i + 2].value, int | float):
-        return Comparison(((">=", amount), ("<=", row[i + 2].value)), i - 1, i + 3, year)
+    upper = row[i + 2].value if i + 2 < len(row) else None
+    if isinstance(upper, int | float) and (
+        "between" in before[-3:] or (before[-1:] == ["from"] and row[i + 1].word in ("to", "until"))
+    ):
+        return Comparison(((">=", amount), ("<=", upper)), i - 1, i + 3, year)
     words = before[-3:]
     if words[-2:] == ["at", "least"]:
         return Comparison(((">=", amount),), i - 2, i + 1, year)

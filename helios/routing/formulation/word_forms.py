@@ -37,6 +37,7 @@ SUFFIXES = frozenset(
         "able",
     ]
 ) | {""}
+PLURALS = {"people": "person", "persons": "person", "children": "child", "men": "man", "women": "woman"}
 IRREGULAR = {
     "people": "person", "persons": "person", "wrote": "write", "written": "write", "writer": "write",
     "writers": "write", "writing": "write", "bought": "buy", "sold": "sell", "made": "make", "gave": "give",
@@ -45,12 +46,11 @@ IRREGULAR = {
     "paid": "pay", "built": "build", "grew": "grow", "drove": "drive", "driven": "drive", "drew": "draw",
     "sang": "sing", "sung": "sing", "spoke": "speak", "spoken": "speak", "met": "meet", "taken": "take",
 }  # fmt: skip
-NUMBERS = {
-    word: number
-    for number, word in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
-    )
-}  # fmt: skip
+COUNTED = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+NUMBERS = {word: amount for amount, word in enumerate(COUNTED.split(" "))}
 PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -64,8 +64,8 @@ def name_words(name: str) -> tuple[str, ...]:
 def singular(word: str) -> str:
     """The singular of an English noun, as far as its ending tells."""
     word = word.lower()
-    if word in IRREGULAR:
-        return IRREGULAR[word]
+    if word in PLURALS:
+        return PLURALS[word]
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
     if word.endswith(("sses", "shes", "ches", "xes")):
@@ -109,11 +109,13 @@ def number(word: str) -> float | int | None:
 
 
 def _singulars(word: str) -> set[str]:
-    found = {word, IRREGULAR.get(word, word)}
+    found = {word, PLURALS.get(word, word)}
     if word.endswith("s") and len(word) > 3 and not word.endswith("ss"):
         found.add(word[:-1])
     if word.endswith("ies") and len(word) > 4:
         found.add(word[:-3] + "y")
+    if word.endswith("ves"):
+        found |= {word[:-3] + "f", word[:-3] + "fe"}
     if word.endswith(("ses", "shes", "ches", "xes", "zes", "oes")):
         found.add(word[:-2])
     return found
