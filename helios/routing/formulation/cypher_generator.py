@@ -1,0 +1,87 @@
+"""Questions over a property graph into Cypher without a language model.
+
+words → mentions of labels, relationships, properties and values → a plan → Cypher
+
+The confidence is what the shape of the plan is worth, times the share of the question's telling words that it used,
+times a penalty for every relationship that had to be guessed.
+"""
+
+from collections.abc import Sequence
+
+from helios.executors.base import Language, NativeQuery
+from helios.routing.formulation.base import Candidate
+from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cypher
+from helios.routing.formulation.graph_reading import GraphReading
+from helios.routing.formulation.graph_vocabulary import GraphVocabulary
+from helios.routing.formulation.word_forms import name_words
+from helios.sources.base import Source, SourceKind
+from helios.sources.descriptor import GraphSchema
+
+CASTS = {SourceKind.BOLT: "toFloat({})"}
+"""How text becomes a number, where the engine is not the embedded one."""
+
+SHAPES = {
+    "group": 0.9, "aggregate": 0.85, "list same": 0.9, "list": 0.5, "list whole": 0.65, "order": 0.55,
+}  # fmt: skip
+"""How often a shape is right when all words are used; lists and orders leave open which properties are meant."""
+UNREAD, GUESSED, UNORDERED, HOP, CONDITION = 0.6, 0.7, 0.25, 0.65, 0.8
+"""Factors: a telling word not used, a relationship guessed, a limit without an order, a further hop or condition."""
+
+
+class CypherGenerator:
+    """Formulates lookups, filters, counts, orders and groups over one or a few hops."""
+
+    def __init__(self) -> None:
+        self._vocabularies: dict[str, GraphVocabulary] = {}
+
+    def formulate(self, question: str, source: Source) -> Sequence[Candidate]:
+        schema = source.descriptor().schema
+        if not isinstance(schema, GraphSchema) or not schema.labels:
+            return []
+        vocabulary = self.vocabulary(source, schema)
+        reading = GraphReading(vocabulary.read(question, source), vocabulary)
+        plan = reading.read()
+        if plan is None:
+            return []
+        query = write_cypher(plan, cast=CASTS.get(source.kind, "CAST({} AS DOUBLE)"))
+        return [Candidate(query, self.confidence(reading, plan), _explained(reading, plan))]
+
+    def vocabulary(self, source: Source, schema: GraphSchema) -> GraphVocabulary:
+        """The names of a source; kept as long as its schema is the same object."""
+        known = self._vocabularies.get(source.name)
+        if known is None or known.schema is not schema:
+            known = GraphVocabulary(schema, repeated=repeated_values(source, schema))
+            self._vocabularies[source.name] = known
+        return known
+
+    def confidence(self, reading: GraphReading, plan: GraphPlan) -> float:
+        """About how often plans like this one are right, 0 to 1: the shape, then what makes it less sure."""
+        kind = reading.shape.split()[0]
+        confidence = SHAPES.get(reading.shape, SHAPES[kind])
+        confidence *= UNREAD ** len(reading.unread()) * GUESSED**reading.builder.guesses
+        if plan.limit is not None and plan.order is None:
+            confidence *= UNORDERED
+        if kind in ("group", "list"):
+            confidence *= HOP ** max(0, len(plan.hops) - (2 if reading.shape == "list same" else 1))
+            confidence *= CONDITION ** max(0, len(plan.conditions) - (kind == "list"))
+        return confidence
+
+
+def repeated_values(source: Source, schema: GraphSchema) -> frozenset[tuple[str, str]]:
+    """The naming properties of labels whose values are shared by a fifth of the nodes or more."""
+    repeated = set()
+    for label in schema.labels:
+        for column in label.properties:
+            if name_words(column.name)[-1] not in ("name", "title"):
+                continue
+            name = f"n.{quoted(column.name)}"
+            text = f"MATCH (n:{quoted(label.name)}) RETURN count(DISTINCT {name}), count({name})"
+            result = source.execute(NativeQuery(Language.CYPHER, text))
+            distinct, stored = (int(str(count)) for count in result.rows[0])
+            if distinct < 0.8 * stored:
+                repeated.add((label.name, column.name))
+    return frozenset(repeated)
+
+
+def _explained(reading: GraphReading, plan: GraphPlan) -> str:
+    return reading.shape
