@@ -95,10 +95,12 @@ def _elements(descriptor: Descriptor) -> Iterator[tuple[str, float]]:
             yield from ((_term(term), 1.0) for term in classes[:MOST_ELEMENTS])
             yield from ((_term(term), SECONDARY) for term in predicates[:MOST_ELEMENTS] if _says_something(term))
         case GraphSchema(labels=labels, relationships=relationships):
-            for element in (*labels, *relationships):
-                yield _spoken(element.name), 1.0
-                if element.properties:
-                    yield " ".join(_spoken(column.name, column.comment) for column in element.properties), SECONDARY
+            elements = [(label.name, label.properties) for label in labels]
+            elements += [(relationship.name, relationship.properties) for relationship in relationships]
+            for name, properties in elements:
+                yield _spoken(name), 1.0
+                if properties:
+                    yield " ".join(_spoken(column.name, column.comment) for column in properties), SECONDARY
         case CorpusSchema(topics=topics, titles=titles, style=style):
             yield style, TOPIC
             yield from ((topic, TOPIC) for topic in topics[:MOST_ELEMENTS])
