@@ -67,7 +67,7 @@ NEO4J = [
      "RETURN [x IN [1] WHERE (x > 0) | x], COUNT { MATCH (a)-->() }"),
     ("MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m",
      "MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m"),
-    ("RETURN `a`b.c", "RETURN `a`b.c"),
+    ("RETURN `a``b`.c", "RETURN `a``b`.c"),
 ]  # fmt: skip
 
 

@@ -7,14 +7,14 @@ from helios.executors.cypher.tokens import PLAIN_NAME, name, quoted
 
 RESERVED = frozenset(
     (
-        "ADD", "ALL", "ALTER", "AND", "ANY", "AS", "ASC", "ASCENDING", "BY", "CALL", "CASE", "COLLECT",
-        "CONSTRAINT", "CONTAINS", "COPY", "COUNT", "CREATE", "CSV", "DELETE", "DESC", "DESCENDING", "DETACH",
-        "DISTINCT", "DO", "DROP", "ELSE", "END", "ENDS", "EXISTS", "EXPLAIN", "EXPORT", "EXTRACT", "FALSE",
-        "FILTER", "FINISH", "FOR", "FOREACH", "FROM", "IMPORT", "IN", "INDEX", "INSERT", "IS", "LET", "LIMIT",
-        "LOAD", "MANDATORY", "MATCH", "MERGE", "NODETACH", "NONE", "NOT", "NULL", "OF", "OFFSET", "ON", "OPTIONAL",
-        "OR", "ORDER", "PROFILE", "REDUCE", "REMOVE", "REQUIRE", "RETURN", "SCALAR", "SET", "SHORTESTPATH",
-        "ALLSHORTESTPATHS", "SHOW", "SINGLE", "SKIP", "STARTS", "TERMINATE", "THEN", "TRANSACTIONS", "TRUE",
-        "UNION", "UNIQUE", "UNWIND", "USE", "USING", "WHEN", "WHERE", "WITH", "XOR", "YIELD",
+        "ADD", "ALL", "ALTER", "AND", "ANY", "AS", "ASC", "ASCENDING", "BY", "CALL", "CASE", "COLLECT", "CONSTRAINT",
+        "CONTAINS", "COPY", "COUNT", "CREATE", "CSV", "DELETE", "DESC", "DESCENDING", "DETACH", "DISTINCT", "DO",
+        "DROP", "ELSE", "END", "ENDS", "EXISTS", "EXPLAIN", "EXPORT", "EXTRACT", "FALSE", "FILTER", "FINISH", "FOR",
+        "FOREACH", "FROM", "IMPORT", "IN", "INDEX", "INSERT", "IS", "LET", "LIMIT", "LOAD", "MANDATORY", "MATCH",
+        "MERGE", "NODETACH", "NONE", "NOT", "NULL", "OF", "OFFSET", "ON", "OPTIONAL", "OR", "ORDER", "PROFILE",
+        "REDUCE", "REMOVE", "REQUIRE", "RETURN", "SCALAR", "SET", "SHORTESTPATH", "ALLSHORTESTPATHS", "SHOW",
+        "SINGLE", "SKIP", "STARTS", "TERMINATE", "THEN", "TRANSACTIONS", "TRUE", "UNION", "UNIQUE", "UNWIND", "USE",
+        "USING", "WHEN", "WHERE", "WITH", "XOR", "YIELD",
     )
 )  # fmt: skip
 """Words that stay in backticks as names."""
