@@ -46,6 +46,11 @@ class ConditionReading:
     # what is asked for
 
     def _root(self) -> tuple[str | None, int]:
+        """The label that is asked for and where it stands; `who` is who does the first verb."""
+        if self.row and self.row[0].kind is Kind.WORD and self.row[0].word == "who":
+            verb = next((mention for mention in self.row if mention.kind is Kind.RELATIONSHIP), None)
+            if verb is not None and not any(m.kind is Kind.LABEL for m in self.row[: self.row.index(verb)]):
+                return self._start_of(verb.name), 0
         for i, mention in enumerate(self.row):
             if mention.kind is Kind.LABEL:
                 if mention.word in PERSON_WORDS and self._named_next(i) is not None:
