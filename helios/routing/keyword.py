@@ -4,6 +4,7 @@ The source's lookup says which stored values the question names; one guarded que
 around it. Such evidence is said to be what it is: it holds the words, it need not hold the answer.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -67,7 +68,7 @@ def named_values(question: str, source: Source, *, limit: int = HITS) -> tuple[V
     def weight(hit: ValueHit) -> float:
         phrase = wanted[hit.phrase]
         named = phrase.quoted or any(phrase.start <= start and end <= phrase.end for start, end in names)
-        return hit.score * (len(hit.phrase) ** 0.5) * (1.5 if named else 1.0)
+        return hit.score * math.sqrt(len(hit.phrase)) * (1.5 if named else 1.0)
 
     chosen: list[ValueHit] = []
     for hit in sorted(hits, key=lambda hit: (-weight(hit), hit.value, hit.place)):
