@@ -6,6 +6,7 @@ A log-linear sum whose parts stay with every item. A language model, where there
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from helios.routing.selection import Selection
 from helios.routing.verbalisation import node_name, row_text, value_text
 from helios.sources.relevance import name_words, relevance
 
+IRI = re.compile(r"\s*(?:is )?<[^<>\s]*>")
 MATCH_WEIGHT = 4.0
 SOURCE_WEIGHT = 1.0
 CONFIDENCE_WEIGHT = 1.0
@@ -82,7 +84,7 @@ def items_of(execution: Execution, language: Language, predicates: Mapping[str, 
     if language is Language.TEXT:
         texts = [f"{d.title}: {d.text}" if d.title else d.text for d in documents_of(result)]
     else:
-        about = execution.explanation if execution.made_by is not MadeBy.KEYWORD else ""
+        about = "" if execution.made_by is MadeBy.KEYWORD else IRI.sub("", execution.explanation)
         texts = [_verbalised(execution, row, predicates, about) for row in result.rows]
     return [
         EvidenceItem(

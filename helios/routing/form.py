@@ -2,13 +2,14 @@
 
 Requests for lists, counts, orders and groups are what databases and property graphs are for; a question about one
 named thing with one property is what a graph of facts is for; claims and long questions that describe their subject
-at length are what texts are for. None of the cues looks at what a question is about.
+at length are what texts are for; a question that names nothing is about a whole class of things. None of the cues
+looks at what a question is about.
 """
 
 import re
 
 from helios.executors.base import Language
-from helios.routing.phrases import WORD, is_statement
+from helios.routing.phrases import WORD, is_statement, terms
 
 REQUEST = re.compile(
     r"^\W*(?:list|show|find|return|give|count|display|identify|get|select|retrieve|sort|provide)\b", re.I
@@ -32,7 +33,8 @@ def form_scores(question: str) -> dict[Language, float]:
     """A cue for each language, in logits before their weight."""
     scores = dict.fromkeys(Language, 0.0)
     words = len(WORD.findall(question))
-    if is_statement(question):
+    statement = is_statement(question)
+    if statement:
         scores[Language.TEXT] += 2.0
     listing = bool(REQUEST.search(question)) + bool(AGGREGATE.search(question)) + bool(PLURAL_FIELDS.search(question))
     if listing:
@@ -43,6 +45,9 @@ def form_scores(question: str) -> dict[Language, float]:
     if TOP.search(question):
         scores[Language.CYPHER] += 0.7
         scores[Language.SQL] += 0.3
+        scores[Language.TEXT] -= 0.7
+    if not statement and not any(term.name for term in terms(question)):
+        scores[Language.TEXT] -= 0.7
     if CONNECTED.search(question):
         scores[Language.CYPHER] += 0.7
     if FACT.search(question) and words <= SHORT and not listing:

@@ -68,7 +68,7 @@ def named_values(question: str, source: Source, *, limit: int = HITS) -> tuple[V
     def weight(hit: ValueHit) -> float:
         phrase = wanted[hit.phrase]
         named = phrase.quoted or any(phrase.start <= start and end <= phrase.end for start, end in names)
-        return float(hit.score * math.sqrt(len(hit.phrase)) * (1.5 if named else 1.0))
+        return hit.score * math.sqrt(len(hit.phrase)) * (1.5 if named else 1.0)
 
     chosen: list[ValueHit] = []
     for hit in sorted(hits, key=lambda hit: (-weight(hit), hit.value, hit.place)):

@@ -45,7 +45,9 @@ class LexicalSelectionSettings(Section):
     of them resembles any question by chance."""
     text_share: float = 0.8
     """What a word found in a document counts against one found in a schema or among values."""
-    seconds: float = 5.0
+    least: float = 0.01
+    """Sources less probable than this are not worth a query."""
+    seconds: float = 15.0
     """How long a source may take to look up the question's phrases."""
     cold_seconds: float = 60.0
     """The same for a source that was never asked before: it reads its schema and builds its lookup."""
@@ -95,7 +97,7 @@ class LexicalDenseSelector:
         ranked = tuple(
             RankedSource(source.name, probabilities[source.name], reasons(findings[source.name], terms(question)))
             for source in order
-            if probabilities[source.name] > 0
+            if probabilities[source.name] >= self.settings.least
         )
         if not ranked or ranked[0].probability < none:
             what = f"no source explains the question well enough (none of them: {none:.0%})"

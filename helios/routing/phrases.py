@@ -132,5 +132,6 @@ def _says_something(word: str, *, opens: bool) -> bool:
 
 def _capitals(text: str) -> float:
     words = WORD.findall(text)
-    high = sum(word[0].isupper() or word[0].isdigit() for word in words)
-    return float(high) / max(1, len(words)) * min(len(words), 3)
+    return (
+        sum(word[0].isupper() or word[0].isdigit() for word in words) / max(1, len(words)) * float(min(len(words), 3))
+    )

@@ -10,7 +10,16 @@ import numpy as np
 from helios.index.lexical import terms_of
 from helios.routing.likeness import FloatArray, Likeness
 from helios.sources.base import Source
-from helios.sources.descriptor import CorpusSchema, Descriptor, GraphSchema, RdfSchema, RdfTerm, RelationalSchema
+from helios.sources.descriptor import (
+    CorpusSchema,
+    Descriptor,
+    GraphSchema,
+    NodeLabel,
+    RdfSchema,
+    RdfTerm,
+    RelationalSchema,
+    RelationshipType,
+)
 from helios.sources.relevance import name_words
 
 MOST_ELEMENTS = 400
@@ -95,12 +104,11 @@ def _elements(descriptor: Descriptor) -> Iterator[tuple[str, float]]:
             yield from ((_term(term), 1.0) for term in classes[:MOST_ELEMENTS])
             yield from ((_term(term), SECONDARY) for term in predicates[:MOST_ELEMENTS] if _says_something(term))
         case GraphSchema(labels=labels, relationships=relationships):
-            elements = [(label.name, label.properties) for label in labels]
-            elements += [(relationship.name, relationship.properties) for relationship in relationships]
-            for name, properties in elements:
-                yield _spoken(name), 1.0
-                if properties:
-                    yield " ".join(_spoken(column.name, column.comment) for column in properties), SECONDARY
+            parts: tuple[NodeLabel | RelationshipType, ...] = (*labels, *relationships)
+            for element in parts:
+                yield _spoken(element.name), 1.0
+                if element.properties:
+                    yield " ".join(_spoken(column.name, column.comment) for column in element.properties), SECONDARY
         case CorpusSchema(topics=topics, titles=titles, style=style):
             yield style, TOPIC
             yield from ((topic, TOPIC) for topic in topics[:MOST_ELEMENTS])
