@@ -131,7 +131,6 @@ def _says_something(word: str, *, opens: bool) -> bool:
 
 
 def _capitals(text: str) -> float:
-    words = WORD.findall(text)
-    return (
-        sum(word[0].isupper() or word[0].isdigit() for word in words) / max(1, len(words)) * float(min(len(words), 3))
-    )
+    words: list[str] = WORD.findall(text)
+    capitals = sum(1 for word in words if word[0].isupper() or word[0].isdigit())
+    return capitals * min(len(words), 3) / max(1, len(words))
