@@ -164,6 +164,26 @@ def refresh_command(
         raise typer.Exit(1)
 
 
+@app.command("import-graph")
+def import_graph_command(
+    nodes: Annotated[Path, typer.Argument(help="JSON lines of nodes: id, labels, properties; also .gz.")],
+    edges: Annotated[Path, typer.Argument(help="JSON lines of relationships: src, dst, type, properties; also .gz.")],
+    out: Annotated[Path, typer.Argument(help="The ladybug database to write.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a database that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build a property graph from files of nodes and edges; `add` registers it."""
+    from helios.sources.graph_import import import_graph
+
+    made = import_graph(nodes, edges, out, overwrite=overwrite)
+    if as_json:
+        typer.echo(json.dumps(asdict(made), indent=2))
+        return
+    typer.echo(f"{out}: {made.nodes} nodes, {made.relationships} relationships in {made.tables} tables")
+    for name, count in made.beside.items():
+        typer.echo(f"  {name}: {count} values fit no column; they come with whole nodes and cannot be searched")
+
+
 def _checked(source: RegisteredSource) -> dict[str, Any]:
     from helios.sources.guards import GUARDS, refuses_writes
 

@@ -106,3 +106,15 @@ def test_the_entry_point(folder: Path):
     assert (run.returncode, "Traceback" in run.stderr) == (1, False)
     assert "helios sources add" in run.stderr
     assert subprocess.run([*command, "nonsense"], capture_output=True, timeout=120).returncode == 2
+
+
+def test_a_graph_from_files(folder: Path):
+    pytest.importorskip("ladybug")
+    people = [{"id": name, "labels": ["Person"], "properties": {"name": name}} for name in ("Ann", "Bo")]
+    (folder / "nodes.jsonl").write_text("\n".join(map(json.dumps, people)))
+    (folder / "edges.jsonl").write_text(json.dumps({"src": "Ann", "dst": "Bo", "type": "KNOWS", "properties": {}}))
+    made = sources("import-graph", "nodes.jsonl", "edges.jsonl", "people.lbug")
+    assert made.stdout == "people.lbug: 2 nodes, 1 relationships in 2 tables\n", made.output
+    assert sources("import-graph", "nodes.jsonl", "edges.jsonl", "people.lbug").exit_code == 1
+    assert sources("add", "people", "--path", "people.lbug", "--kind", "property_graph").exit_code == 0
+    assert json.loads(sources("check", "people", "--json").stdout)[0]["ok"] is True
