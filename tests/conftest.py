@@ -4,6 +4,7 @@ a language model behind an OpenAI-compatible server, and a server that misbehave
 
 import importlib.util
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,9 @@ from helios.corpus.sample import sample_path
 from helios.engine import Engine
 from helios.models.encoder import MiniLMEncoder
 from indexing.pipeline import build_index
+
+if importlib.util.find_spec("xllamacpp") is not None:
+    import_module("xllamacpp")  # first of the libraries with a C++ run time: after ladybug's its start aborts
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
 """What every loader does: read records, turn each into a question, keep apart what cannot be used."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from helios.errors import EvaluationError, RecordError
@@ -30,12 +32,21 @@ WIKIDATA_PREFIXES = {
 def questions_of(
     path: Path, records: Iterable[Numbered | RecordError], read: ReadRecord, rejects: Rejects | None
 ) -> Iterator[SourceQuestion]:
-    """A question of every record; a record that cannot be used is raised, or collected where there are `rejects`."""
+    """A question of every record; a record that cannot be used is raised, or collected where there are `rejects`.
+
+    Ids that come from lines get the place within the line too, for arrays that are written on one.
+    """
+    on_line: Counter[int] = Counter()
     for record in records:
         try:
             if isinstance(record, RecordError):
                 raise record
-            yield read(path, *record)
+            line = record[0]
+            on_line[line] += 1
+            question = read(path, *record)
+            if on_line[line] > 1 and question.question_id.endswith(f"-line{line}"):
+                question = replace(question, question_id=f"{question.question_id}.{on_line[line]}")
+            yield question
         except RecordError as error:
             if rejects is None:
                 raise
