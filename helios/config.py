@@ -180,8 +180,10 @@ class RoutingSettings(Section):
     """Sources that are asked, at most."""
     repairs: int = Field(default=2, ge=0, le=10)
     """Other queries that are tried after one that failed or gave nothing."""
-    min_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
-    """Confidence from which a query made without a language model is run; below it there is keyword evidence."""
+    sql_confidence: float = Field(default=0.65, ge=0.0, le=1.0)
+    """Confidence from which SQL made without a language model is run; below it there is keyword evidence."""
+    sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
+    cypher_confidence: float = Field(default=0.8, ge=0.0, le=1.0)
     source_seconds: float = Field(default=30.0, gt=0.0)
     """Deadline of one source, with formulation and repairs."""
     evidence: int = Field(default=20, ge=1)
