@@ -15,13 +15,14 @@ from pathlib import Path
 
 from pydantic import Field
 
+from helios.engine import Engine
 from helios.evaluation.questions import Question, read_questions
 from helios.index.durable import sha256_file
 from training.crossfit import CrossFitted
 from training.errors import TrainingError
 from training.holdout import is_held_out
 from training.recipes import DataSettings
-from training.reranker_lessons import Lesson, Role, load_lessons, mine, save_lessons
+from training.reranker_lessons import Lesson, Role, load_lessons, mine, node_lesson, save_lessons
 
 log = logging.getLogger(__name__)
 
@@ -41,15 +42,19 @@ class LessonData(DataSettings):
 
 
 def gather_lessons(data: LessonData, role: Role, path: Path, *, ranking: Path | None, depth: int) -> list[Lesson]:
-    """The lessons of a file; where there is none yet they are mined into it, going on where a kill stopped."""
+    """The lessons of a file; where there is none yet they are mined into it, going on where a kill stopped.
+
+    A node reranker can be given the lessons of an edge reranker: their edges' nodes are its lessons.
+    """
     if path.is_file():
-        return load_lessons(path)
+        lessons = load_lessons(path)
+        return _of_nodes(data, lessons) if role == "node" and any(one.of_edges for one in lessons) else lessons
     if data.index is None or not (data.questions or data.synthetic):
         raise TrainingError("no lessons and nothing to mine them from: set data.index and data.questions, or lessons")
     asked = read_asked(data)
     parts = path.with_name(f"{path.stem}.parts")
     parts.mkdir(parents=True, exist_ok=True)
-    lessons: list[Lesson] = []
+    lessons = []
     with CrossFitted(data.index, ranking) as fitted:
         for start in range(0, len(asked), CHUNK):
             chunk = asked[start : start + CHUNK]
@@ -61,6 +66,14 @@ def gather_lessons(data: LessonData, role: Role, path: Path, *, ranking: Path | 
     save_lessons(lessons, path)
     shutil.rmtree(parts)
     return lessons
+
+
+def _of_nodes(data: LessonData, lessons: Sequence[Lesson]) -> list[Lesson]:
+    if data.index is None:
+        raise TrainingError("these lessons are of edges: set data.index, which says what the edges' nodes hold")
+    with Engine.open(data.index) as engine:
+        made = [node_lesson(engine, lesson) for lesson in lessons]
+    return [lesson for lesson in made if lesson.positives and lesson.negatives]
 
 
 def read_asked(data: LessonData) -> list[tuple[Question, bool]]:

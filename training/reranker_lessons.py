@@ -4,7 +4,7 @@ A candidate of g_e is an edge, one of g_n a node; both are pairs (segment, passa
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +59,11 @@ class Lesson:
         return tuple(candidate.pair for candidate in self.candidates if candidate.gold >= 0) + self.missed
 
     @property
+    def of_edges(self) -> bool:
+        """Whether candidates are edges: those of nodes never have both sides."""
+        return any(min(candidate.pair) >= 0 for candidate in self.candidates)
+
+    @property
     def wrong(self) -> tuple[Candidate, ...]:
         """Candidates that are neither gold nor hold an answer, best first."""
         return tuple(c for c in self.candidates if c.gold < 0 and not c.has_answer)
@@ -85,7 +90,7 @@ def mine(
         engine = engines(question)
         lesson = _edge_lesson(engine, question, depth)
         if role == "node":
-            lesson = _node_lesson(engine, question, lesson)
+            lesson = node_lesson(engine, lesson)
         if lesson.positives and lesson.negatives:
             yield lesson
         advance(number)
@@ -104,8 +109,8 @@ def _edge_lesson(engine: Engine, question: Question, depth: int) -> Lesson:
     return Lesson(question.text, question.table_id or "", len(gold), tuple(candidates), tuple(missed), question.answers)
 
 
-def _node_lesson(engine: Engine, question: Question, edges: Lesson) -> Lesson:
-    """The same with nodes: gold are the nodes of the gold edges (B.2)."""
+def node_lesson(engine: Engine, edges: Lesson) -> Lesson:
+    """The same with the nodes of a lesson's edges: gold are those of the gold edges (B.2)."""
     wanted = dict.fromkeys(node for pair in edges.positives for node in _sides(pair))
     numbers = {node: number for number, node in enumerate(wanted)}
     best: dict[Pair, float] = {}
@@ -113,11 +118,11 @@ def _node_lesson(engine: Engine, question: Question, edges: Lesson) -> Lesson:
         for node in _sides(candidate.pair):
             best.setdefault(node, candidate.score)
     candidates = tuple(
-        Candidate(node, score, numbers.get(node, -1), _node_has_answer(engine, node, question))
+        Candidate(node, score, numbers.get(node, -1), _node_has_answer(engine, node, edges.answers))
         for node, score in best.items()
     )
     missed = tuple(node for node in wanted if node not in best)
-    return Lesson(edges.question, edges.table, len(wanted), candidates, missed, question.answers)
+    return replace(edges, gold_count=len(wanted), candidates=candidates, missed=missed)
 
 
 def _sides(pair: Pair) -> list[Pair]:
@@ -125,8 +130,8 @@ def _sides(pair: Pair) -> list[Pair]:
     return ([(segment, -1)] if segment >= 0 else []) + ([(-1, passage)] if passage >= 0 else [])
 
 
-def _node_has_answer(engine: Engine, node: Pair, question: Question) -> bool:
-    return contains_answer(linearise_edge(_with_text(engine, as_edge(node))), question.answers)
+def _node_has_answer(engine: Engine, node: Pair, answers: Sequence[str]) -> bool:
+    return contains_answer(linearise_edge(_with_text(engine, as_edge(node))), answers)
 
 
 def _with_text(engine: Engine, edge: Edge) -> RankedEdge:

@@ -84,6 +84,15 @@ def test_mining_goes_on_where_a_kill_stopped(
     assert [entry.name for entry in tmp_path.iterdir()] == ["lessons.parquet"]
 
 
+def test_lessons_of_edges_teach_a_node_reranker(files: LessonData, sample_index: Path, tmp_path: Path) -> None:
+    data = files.model_copy(update={"index": sample_index})
+    of_edges = gather_lessons(data, "edge", tmp_path / "edges.parquet", ranking=None, depth=10)
+    mined = gather_lessons(data, "node", tmp_path / "nodes.parquet", ranking=None, depth=10)
+    assert of_edges != mined == gather_lessons(data, "node", tmp_path / "edges.parquet", ranking=None, depth=10)
+    with pytest.raises(TrainingError, match=r"lessons are of edges: set data\.index"):
+        gather_lessons(LessonData(), "node", tmp_path / "edges.parquet", ranking=None, depth=10)
+
+
 def test_what_to_mine_must_be_said(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"set data\.index and data\.questions, or lessons"):
         gather_lessons(LessonData(), "edge", tmp_path / "x.parquet", ranking=None, depth=10)
