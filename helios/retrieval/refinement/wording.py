@@ -136,6 +136,9 @@ def _length(words: tuple[str, ...], position: int) -> int:
 
 def _cue_at(words: tuple[str, ...], position: int) -> Cue | None:
     place = _ordinal(words[position])
+    if words[position] == "runner":
+        is_second = position + 1 < len(words) and words[position + 1] in ("up", "ups")
+        return _cue(words, position, Sense.PLACE, False, _PLACE_HINTS, place=2) if is_second else None
     if place is not None and position + 1 < len(words):
         superlative = _superlative(words, position + 1)
         if superlative is not None:
@@ -167,6 +170,8 @@ def _superlative(words: tuple[str, ...], position: int) -> tuple[Sense, bool, st
     if word in ("most", "least") and follows in _ATTRIBUTES:
         is_time = follows.startswith("recent")
         return Sense.TIME if is_time else Sense.AMOUNT, word == "most", _ATTRIBUTES[follows]
+    if word == "final" and _is_match(words, position):
+        return None
     if word in _FIXED:
         return _FIXED[word]
     if word in _SIZES:
@@ -178,6 +183,18 @@ def _superlative(words: tuple[str, ...], position: int) -> tuple[Sense, bool, st
     return None
 
 
+def _is_match(words: tuple[str, ...], position: int) -> bool:
+    """Whether "final" is the match: the cup final, a final of 2010, losing in the final."""
+    follows = words[position + 1] if position + 1 < len(words) else ""
+    before = words[position - 1] if position else ""
+    return not follows or follows in _AFTER_NOUN or before in _KINDS_OF_FINAL or before.isdigit()
+
+
+_AFTER_NOUN = frozenset(
+    "of in at to between against on for from by with and or who that which where when as is was were are has had did "
+    "do does held played match appearance appearances _".split()
+)
+_KINDS_OF_FINAL = frozenset("semi quarter grand cup league conference championship singles doubles playoff".split())
 _FIXED: dict[str, tuple[Sense, bool, str]] = {
     "oldest": (Sense.AGE, False, "age birth born " + _TIME_HINTS),
     "eldest": (Sense.AGE, False, "age birth born"),
@@ -198,5 +215,4 @@ _FIXED: dict[str, tuple[Sense, bool, str]] = {
     "worst": (Sense.QUALITY, False, "rank pos position place score points time result"),
     "fastest": (Sense.QUALITY, True, "time speed lap mark result"),
     "slowest": (Sense.QUALITY, False, "time speed lap mark result"),
-    "runner": (Sense.PLACE, False, _PLACE_HINTS),
 }

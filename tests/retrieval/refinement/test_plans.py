@@ -102,6 +102,22 @@ def test_cues() -> None:
     assert read_cues("What is the first name of the guest from West Bank at least once ?") == ()
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["Who lost in the final ?", "Who scored in the 2012 NRL Grand Final with Melbourne ?", "who won the 2010 final",
+     "the final of the cup", "What was the time of the runner from Georgia ?"],
+)  # fmt: skip
+def test_a_match_and_an_athlete_are_no_cues(question: str) -> None:
+    assert read_cues(question) == ()
+
+
+def test_a_final_season_and_a_runner_up_are_cues() -> None:
+    (final,) = read_cues("Who directed the final season ?")
+    assert (final.sense, final.larger, final.place) == (Sense.TIME, True, 1)
+    (second,) = read_cues("Where was the runner-up of the 1990 open born ?")
+    assert (second.sense, second.place) == (Sense.PLACE, 2)
+
+
 def test_execution_ranks_ties_and_ignores_what_is_missing() -> None:
     values = np.array([3.0, 1.0, np.nan, 3.0, 2.0])
     everything = np.ones(5, bool)
