@@ -5,6 +5,7 @@ Both are asked in plain text. `parameters={"k": 20}` of a query says how many re
 
 import logging
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -51,7 +52,7 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     return DocumentCorpus(name, spec, documents_file(path), cache)
 
 
-class Corpus:
+class Corpus(ABC):
     """What both sorts share: the guard of text queries and the lookup of titles."""
 
     language = Language.TEXT
@@ -85,11 +86,13 @@ class Corpus:
 
     _columns: tuple[str, ...] = ()
 
+    @abstractmethod
     def _search(self, question: str, k: int, timeout: float) -> list[tuple[Value, ...]]:
-        raise NotImplementedError
+        """The best `k` rows of `_columns`."""
 
+    @abstractmethod
     def _titles(self) -> Sequence[str]:
-        raise NotImplementedError
+        """All titles, for the lookup."""
 
     def _described(self, count: int, sample: Sequence[Document], form: str) -> Descriptor:
         titles = tuple(dict.fromkeys(document.title for document in sample if document.title))[:TITLES]
