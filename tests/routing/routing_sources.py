@@ -61,13 +61,13 @@ class SmallSource(ABC):
     def run(self, query: NativeQuery):
         """Columns and rows."""
 
-    def refresh(self) -> None:
+    def refresh(self) -> None:  # noqa: B027 (nothing to do here is right)
         """Nothing is kept."""
 
     def check(self) -> None:
         self._live()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (nothing to do here is right)
         """Nothing is open."""
 
     def _live(self) -> None:
