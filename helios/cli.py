@@ -42,7 +42,7 @@ def _print_version(requested: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line; the entry point of the `helios` script."""
+    """Run the command line; `helios.__main__` does so for the `helios` script."""
     build_app()(prog_name="helios")
 
 

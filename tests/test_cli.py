@@ -126,6 +126,30 @@ def test_a_real_interrupt_exits_130():
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.1, 1.5])
+def test_an_interrupt_while_a_command_is_loaded_is_quiet(sample_index: Path, seconds: float):
+    code = (
+        "import signal, sys\n"
+        "from helios.__main__ import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored\n"
+        "print('started', flush=True)\n"
+        "sys.argv[1:] = ['ask', 'Who?', '--index', sys.argv[1]]\n"
+        "main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(sample_index)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    if process.returncode == 0:
+        return  # it had answered by then
+    assert process.returncode == 130
+    assert errors.strip() in ("", "interrupted")
+
+
 def test_a_closed_pipe_is_quiet():
     code = (
         "import typer\n"

@@ -58,16 +58,21 @@ class WorkerPool:
 
     def run(self, query: NativeQuery, limits: Limits) -> ResultSet:
         """Run a query that its guard has passed."""
+        replied = False
         worker = self._take(limits.timeout)
-        started = monotonic()
         try:
+            started = monotonic()
             reply = worker.ask(query, limits, started + limits.timeout)
-        except BaseException as error:
-            self._drop(worker)
-            if self._closed and isinstance(error, QueryFailed):
+            replied = True
+        except QueryFailed:
+            if self._closed:
                 raise SourceUnavailable("the source was closed while it ran the query") from None
             raise
-        self._give(worker)
+        finally:
+            if replied:
+                self._give(worker)
+            else:
+                self._drop(worker)
         return _result(reply, (monotonic() - started) * 1e3)
 
     def warm_up(self) -> None:
@@ -107,20 +112,20 @@ class WorkerPool:
         return self._start()
 
     def _start(self) -> "Worker":
+        worker = None
         try:
             worker = Worker(self.engine)
-        except BaseException:
+            return worker
+        finally:
             with self._changed:
                 self._starting -= 1
-                self._count -= 1
-                self._changed.notify_all()
-            raise
-        with self._changed:
-            self._starting -= 1
-            self._busy.add(worker)
-            if self._closed:
-                worker.stop()
-        return worker
+                if worker is None:
+                    self._count -= 1
+                    self._changed.notify_all()
+                else:
+                    self._busy.add(worker)
+                    if self._closed:
+                        worker.stop()
 
     def _give(self, worker: "Worker") -> None:
         with self._changed:
@@ -163,14 +168,17 @@ class Worker:
         os.set_blocking(self._process.stdin.fileno(), False)
         self._memory = psutil.Process(self._process.pid)
         setup = {"engine": engine.opener, "options": engine.options, "address_space": engine.address_space}
+        ready = False
         try:
             reply = self._exchange(dumps(setup), monotonic() + START_SECONDS, None, REPLY_EXTRA)
+            if "error" in reply:
+                raise SourceUnavailable(reply["message"])
+            ready = True
         except (QueryTimeout, QueryFailed) as error:
-            self.kill()
             raise SourceUnavailable(f"the engine's process did not start ({error})") from error
-        if "error" in reply:
-            self.kill()
-            raise SourceUnavailable(reply["message"])
+        finally:
+            if not ready:
+                self.kill()
 
     def ask(self, query: NativeQuery, limits: Limits, deadline: float) -> Mapping[str, Any]:
         """One query, one reply; after an error the worker is of no more use."""

@@ -50,6 +50,15 @@ def cited_source(citation: Citation, corpus: CorpusStore) -> str | None:
     return dict(sentences_of(passage)).get(citation.sentence)
 
 
+def place_of(citation: Citation, corpus: "CorpusStore") -> str:
+    """The title and the column or sentence of a citation, for people."""
+    if citation.segment_id is not None and citation.column is not None:
+        table = corpus.tables[corpus.tables.number(citation.segment_id.table_id)]
+        return f"{table.title}, row {citation.segment_id.row}, {table.header[citation.column]}"
+    passage = corpus.passages[corpus.passages.number(str(citation.passage_id))]
+    return f"{passage.title}, title" if citation.sentence is None else f"{passage.title}, sentence {citation.sentence}"
+
+
 def sentences_of(passage: Passage) -> Iterator[tuple[int, str]]:
     """Number and text of every sentence, as search explanations and citations count them."""
     text = passage_text(passage)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from helios.reading.base import Answer, Citation, Support
+from helios.reading.base import Answer, Support
 
 if TYPE_CHECKING:
     from helios.corpus import CorpusStore
@@ -76,7 +76,7 @@ def ask_command(
 
 def answer_json(answer: Answer, corpus: "CorpusStore") -> dict[str, Any]:
     """An answer as plain JSON data; every citation with the cell or sentence that it is from."""
-    from helios.reading.citations import cited_source
+    from helios.reading.citations import cited_source, place_of
 
     document = asdict(answer) | {"abstained": answer.abstained}
     for citation, plain in zip(answer.citations, document["citations"], strict=True):
@@ -84,15 +84,6 @@ def answer_json(answer: Answer, corpus: "CorpusStore") -> dict[str, Any]:
         plain["segment"] = str(citation.segment_id) if citation.segment_id else None
         plain["place"] = place_of(citation, corpus)
     return document
-
-
-def place_of(citation: Citation, corpus: "CorpusStore") -> str:
-    """The title and the column or sentence of a citation, for people."""
-    if citation.segment_id is not None and citation.column is not None:
-        table = corpus.tables[corpus.tables.number(citation.segment_id.table_id)]
-        return f"{table.title}, row {citation.segment_id.row}, {table.header[citation.column]}"
-    passage = corpus.passages[corpus.passages.number(str(citation.passage_id))]
-    return f"{passage.title}, title" if citation.sentence is None else f"{passage.title}, sentence {citation.sentence}"
 
 
 def _print(shown: dict[str, Any], answer: Answer) -> None:

@@ -1,6 +1,7 @@
 """`helios ask --sources`: an answer from registered sources with its rows and queries, for people and as JSON."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ def ask_sources(
 
     with OmniEngine.open(registry, config=load_config(config, overrides)) as omni:
         answer = omni.ask(question, k=k)
-    if as_json:
-        typer.echo(json.dumps(omni_json(answer), indent=2, ensure_ascii=False))
-    else:
-        print_answer(answer, Console(highlight=False))
+        if as_json:
+            typer.echo(json.dumps(omni_json(answer), indent=2, ensure_ascii=False))
+        else:
+            print_answer(answer, Console(highlight=False))
+        sys.stdout.flush()  # a source that is late may hold up what follows
 
 
 def omni_json(answer: OmniAnswer) -> dict[str, Any]:
@@ -71,7 +73,10 @@ def print_answer(answer: OmniAnswer, console: Console) -> None:
     else:
         console.print(f"[bold]{escape(answer.answer.text)}[/bold]", soft_wrap=True)
         console.print(f"    [cyan]{escape(_cited(answer.answer))}[/cyan]", soft_wrap=True)
-        console.print(f"    [dim]{escape(_one_line(answer.answer.query.text))}[/dim]", soft_wrap=True)
+        for citation in answer.answer.citations:
+            console.print(f"    [cyan]{escape(citation)}[/cyan]", soft_wrap=True)
+        if answer.answer.made_by is not MadeBy.READER:
+            console.print(f"    [dim]{escape(_one_line(answer.answer.query.text))}[/dim]", soft_wrap=True)
     for conflict in answer.conflicts:
         console.print(f"    [yellow]{escape(str(conflict))}[/yellow]", soft_wrap=True)
     for rank, item in enumerate(answer.evidence[:SHOWN], 1):
@@ -86,6 +91,8 @@ def print_answer(answer: OmniAnswer, console: Console) -> None:
 
 
 def _cited(answer: SourceAnswer) -> str:
+    if answer.made_by is MadeBy.READER:
+        return f"{answer.source}, by the reader ({answer.confidence:.0%})"
     rows = f"row {answer.rows[0]}" if len(answer.rows) == 1 else f"rows {answer.rows[0]}–{answer.rows[-1]}"
     return f"{answer.source}, {rows} of the query by the {answer.made_by} ({answer.confidence:.0%})"
 
@@ -94,6 +101,7 @@ def _answer_json(answer: SourceAnswer) -> dict[str, Any]:
     return {
         "source": answer.source, "text": answer.text, "values": [plain(value) for value in answer.values],
         "rows": list(answer.rows), "made_by": str(answer.made_by), "confidence": round(answer.confidence, 4),
+        "citations": list(answer.citations),
     } | _query_json(answer.query)  # fmt: skip
 
 

@@ -19,6 +19,8 @@ class MadeBy(StrEnum):
     """No query of the question's meaning: rows, triples and paths that hold its phrases."""
     SEARCH = "search"
     """A text search."""
+    READER = "reader"
+    """The extractive reader, from what a text search found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class SourceAnswer:
     made_by: MadeBy
     rows: tuple[int, ...]
     confidence: float
+    citations: tuple[str, ...] = ()
+    """Of a reader's answer: the cells and sentences that say so, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from helios.sources.base import Source
 
 SEARCH_CONFIDENCE = 0.5
 """What a text search counts: it gives the best documents there are, good or not."""
+NO_ROWS = "no rows"
 LABELLED = 50
 """Resources of a result whose labels are looked up."""
 LABELS = "SELECT ?s ?l WHERE {{ VALUES ?s {{ {iris} }} ?s <http://www.w3.org/2000/01/rdf-schema#label> ?l }} LIMIT 200"
@@ -114,7 +115,9 @@ class _Inquiry:
     def search(self) -> None:
         """The question itself, in a corpus."""
         query = NativeQuery(Language.TEXT, self.question, {"k": self.asker.settings.evidence})
-        self.execute(Candidate(query, SEARCH_CONFIDENCE, "text search"), MadeBy.SEARCH)
+        problem = self.execute(Candidate(query, SEARCH_CONFIDENCE, "text search"), MadeBy.SEARCH)
+        if problem and problem != NO_ROWS:
+            self.fail(problem)
 
     def execute(self, candidate: Candidate, made_by: MadeBy) -> str:
         """Run a query that was not run before; empty where it gave rows, else what was wrong."""
@@ -124,7 +127,7 @@ class _Inquiry:
         started = perf_counter()
         try:
             result = self.source.execute(query)
-            outcome = "" if has_answer(result) else "no rows"
+            outcome = "" if has_answer(result) else NO_ROWS
         except QueryRejected as error:
             outcome = f"refused by the guard: {error}"
         except QueryTimeout as error:

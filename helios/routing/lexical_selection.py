@@ -101,8 +101,8 @@ class LexicalDenseSelector:
         )
         if not ranked or ranked[0].probability < none:
             what = f"no source explains the question well enough (none of them: {none:.0%})"
-            return Selection((), "lexical", (*notes, what))
-        return Selection(ranked, "lexical", tuple(notes))
+            return Selection((), "lexical", (*notes, what), degraded=bool(notes))
+        return Selection(ranked, "lexical", tuple(notes), degraded=bool(notes))
 
     def look(self, question: str, sources: Sequence[Source]) -> tuple[dict[str, Finding], list[str]]:
         """What each source knows of the question; sources that fail or are late are left out with a note."""

@@ -58,8 +58,9 @@ class LlmSelector:
     ) -> Selection:
         """At most `k` sources as the model ranks them; see `Selector.select`."""
         catalogue, names, notes = self.catalogue(question, sources)
+        degraded = bool(notes)
         if not names:
-            return Selection((), "language model", (*notes, "no source describes itself"))
+            return Selection((), "language model", (*notes, "no source describes itself"), degraded)
         user = f"{fenced(catalogue)}\n\nAt most {k} sources.\n\nQuestion: {one_line(question)}"
         asked = (Message("system", f"{CHOOSE_SOURCES} {RULE} {REPLY}"), Message("user", user))
         request = Request(asked, _names_shape(names, k), self.settings.reply_tokens)
@@ -73,7 +74,7 @@ class LlmSelector:
             notes.append("the language model holds that no source has the answer")
         total = sum(STEP**i for i in range(len(chosen)))
         ranked = tuple(RankedSource(name, STEP**i / total, ("chosen by the model",)) for i, name in enumerate(chosen))
-        return Selection(ranked, "language model", tuple(notes))
+        return Selection(ranked, "language model", tuple(notes), degraded)
 
     def catalogue(self, question: str, sources: Sequence[Source]) -> tuple[str, list[str], list[str]]:
         """All descriptions in one text that fits the prompt, the names in it, and notes on sources left out."""

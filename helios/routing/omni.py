@@ -24,6 +24,7 @@ from helios.routing.interrogation import Interrogator
 from helios.routing.lexical_selection import LexicalDenseSelector
 from helios.routing.likeness import Likeness
 from helios.routing.llm_selection import EvidenceChooser, LlmSelector
+from helios.routing.reading import ReadAnswers, read_answers
 from helios.routing.selection import Selection, Selector
 from helios.sources.base import Source
 from helios.sources.descriptor import RdfSchema
@@ -106,7 +107,11 @@ class OmniEngine:
         clock.lap("formulate and execute")
         consolidated, problem = self.consolidate(question, selection, replies, sources, budget)
         clock.lap("consolidate")
-        return _answer(question, selection, replies, consolidated, problem, clock.timings_ms)
+        read = ReadAnswers()
+        if not consolidated.answers:
+            read = read_answers(question, selection, replies, sources)
+            clock.lap("read")
+        return _answer(question, selection, replies, consolidated, read, problem, clock.timings_ms)
 
     def select(self, question: str, sources: Sequence[Source], k: int, budget: Budget | None) -> Selection:
         """Which sources to ask, best first (2.2)."""
@@ -172,13 +177,13 @@ def _reply(future: "Future[SourceReply]", source: Source, deadline: float) -> So
 
 
 def _answer(
-    question: str, selection: Selection, replies: Sequence[SourceReply], consolidated: Consolidated, problem: str,
-    timings_ms: dict[str, float],
+    question: str, selection: Selection, replies: Sequence[SourceReply], consolidated: Consolidated, read: ReadAnswers,
+    problem: str, timings_ms: dict[str, float],
 ) -> OmniAnswer:  # fmt: skip
     notes = [*selection.notes]
     notes += [f"{reply.source}: {note}" for reply in replies for note in reply.notes]
-    notes += [problem] if problem else []
-    answers = consolidated.answers
+    notes += [*([problem] if problem else []), *read.notes]
+    answers = consolidated.answers or read.answers
     if replies and not answers:
         notes.append("no query of the question's meaning gave an answer; the evidence is what was found instead")
     return OmniAnswer(
@@ -189,7 +194,7 @@ def _answer(
         tuple(replies),
         consolidated.conflicts,
         tuple(notes),
-        selection.degraded or bool(problem) or any(reply.degraded for reply in replies),
+        selection.degraded or bool(problem) or read.degraded or any(reply.degraded for reply in replies),
         timings_ms,
     )
 

@@ -32,7 +32,7 @@ class Selection:
     """`lexical`, `language model`, `oracle` or `single backend`."""
     notes: tuple[str, ...] = ()
     degraded: bool = False
-    """Whether a language model failed, so that the lexical selector stands in its place."""
+    """Whether a source could not be considered, or a language model failed and the lexical selector stands in."""
 
     @property
     def abstained(self) -> bool:

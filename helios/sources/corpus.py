@@ -5,20 +5,22 @@ Both are asked in plain text. `parameters={"k": 20}` of a query says how many re
 
 import logging
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from helios.errors import HeliosError, QueryRejected, SourceUnavailable
+from helios.errors import HeliosError, QueryRejected, QueryTimeout, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.rows import capped
 from helios.executors.values import Value
 from helios.once import once
 from helios.sources.base import SourceKind, ValueHit
 from helios.sources.cache import SourceCache
+from helios.sources.deadline import within
 from helios.sources.descriptor import CorpusSchema, Descriptor
 from helios.sources.documents import Document, Fields, documents_file, read_documents
 from helios.sources.lookup import LazyLookup, StoredValue
@@ -28,13 +30,18 @@ from helios.sources.topics import style, topics
 if TYPE_CHECKING:
     from helios.engine import Engine
     from helios.models.encoder import MiniLMEncoder
+    from helios.reading.base import Answer
     from helios.sources.document_index import DocumentIndex
+    from helios.types import Evidence
 
 log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 MAX_QUESTION = 20_000
 """Characters of a query; a rewritten question is a paragraph, not a book."""
 DEFAULT_K = 20
+START_SECONDS = 30.0
+"""Of an index's first search, which loads the models, besides its own time."""
 SAMPLE = 2000
 """Documents that topics and style are told from."""
 TITLES = 8
@@ -51,7 +58,7 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     return DocumentCorpus(name, spec, documents_file(path), cache)
 
 
-class Corpus:
+class Corpus(ABC):
     """What both sorts share: the guard of text queries and the lookup of titles."""
 
     language = Language.TEXT
@@ -85,11 +92,13 @@ class Corpus:
 
     _columns: tuple[str, ...] = ()
 
+    @abstractmethod
     def _search(self, question: str, k: int, timeout: float) -> list[tuple[Value, ...]]:
-        raise NotImplementedError
+        """The best `k` rows of `_columns`."""
 
+    @abstractmethod
     def _titles(self) -> Sequence[str]:
-        raise NotImplementedError
+        """All titles, for the lookup."""
 
     def _described(self, count: int, sample: Sequence[Document], form: str) -> Descriptor:
         titles = tuple(dict.fromkeys(document.title for document in sample if document.title))[:TITLES]
@@ -165,9 +174,11 @@ class DocumentCorpus(Corpus):
 
 
 class IndexCorpus(Corpus):
-    """A HELIOS index folder; opened on first use."""
+    """A HELIOS index folder; opened on first use. A search that is late is given up and ends by itself."""
 
     _columns = EDGE_COLUMNS
+    _warm = False
+    _late = False
 
     @once
     def engine(self) -> "Engine":
@@ -202,15 +213,28 @@ class IndexCorpus(Corpus):
             _ = corpus.passages[0]
 
     def close(self) -> None:
-        """Close the engine."""
-        if "engine" in self.__dict__:
+        """Close the engine; after a late search that is left to the end of the process, it would be waited for."""
+        if "engine" in self.__dict__ and not self._late:
             self.engine.close()
+
+    def read(self, question: str) -> "Answer":
+        """A short answer with citations that the store confirms, or an abstention; QueryTimeout when it is late."""
+        from helios.reading.asking import open_reader, read_evidence
+
+        def read() -> "Answer":
+            with open_reader(self.engine, self.engine.config) as reader:
+                return read_evidence(self.engine, reader, self.engine.search(question, k=DEFAULT_K))
+
+        return self._timed(read, self.spec.limits.timeout)
 
     def _search(self, question: str, k: int, timeout: float) -> list[tuple[Value, ...]]:
         from helios.models.text import segment_text
 
+        def search() -> "Evidence":
+            return self.engine.search(question, k=k)
+
         rows: list[tuple[Value, ...]] = []
-        for edge in self.engine.search(question, k=k).edges:
+        for edge in self._timed(search, timeout).edges:
             segment, passage = edge.segment, edge.passage
             texts = [segment_text(segment).text] if segment else []
             texts += [f"{passage.title}. {passage.text}"] if passage else []
@@ -220,6 +244,16 @@ class IndexCorpus(Corpus):
                 "\n".join(texts), edge.score,
             ))  # fmt: skip
         return rows
+
+    def _timed(self, work: Callable[[], Result], seconds: float) -> Result:
+        """The engine knows no deadline: its work is waited for so long, and so much longer while it starts."""
+        try:
+            result = within(seconds if self._warm else seconds + START_SECONDS, work)
+        except QueryTimeout:
+            self._late = True
+            raise
+        self._warm = True
+        return result
 
     def _titles(self) -> Sequence[str]:
         corpus = self.engine.corpus

@@ -23,6 +23,8 @@ from typing import IO, Any
 
 from helios.errors import CorpusError, RecordError
 from helios.executors.cypher.catalog import KEY, OTHER
+from helios.sources.base import SourceKind
+from helios.sources.modules import NEEDED, require_modules
 
 UNLABELLED = "unlabelled"
 RESERVED = ("_id", "_label", "_src", "_dst", "_nodes", "_rels", KEY, OTHER)
@@ -53,7 +55,11 @@ class _Table:
 
 
 def import_graph(nodes: Path, edges: Path, out: Path, *, overwrite: bool = False) -> GraphImport:
-    """Build a database at `out`; RecordError for a line that cannot be used, CorpusError where `out` exists."""
+    """Build a database at `out`.
+
+    RecordError for a line that cannot be used, CorpusError where `out` exists, SourceUnavailable without ladybug.
+    """
+    require_modules(NEEDED[SourceKind.PROPERTY_GRAPH], wanted_by="import-graph")
     if out.exists() and not overwrite:
         raise CorpusError(f"{out}: exists already; remove it, or allow overwriting")
     tables, places = _read_nodes(nodes)

@@ -98,10 +98,8 @@ class PostgresqlReader:
             self._connection.close()
 
     def _connect(self) -> Any:
-        try:
-            import psycopg
-        except ModuleNotFoundError:
-            raise SourceUnavailable("PostgreSQL needs psycopg: install helios-retrieval[sources]") from None
+        import psycopg
+
         address = self._address
         options = f"-c default_transaction_read_only=on -c statement_timeout={int(STATEMENT_SECONDS * 1000)}"
         try:

@@ -35,7 +35,6 @@ class CypherSource:
         self.kind = kind
         self.executor = executor
         self.description = description
-        self._cache = cache
         self._reader = GraphReader(executor.execute)
         self._lookup = LazyLookup(self._values, cache)
         self._descriptor: Descriptor | None = None
@@ -45,7 +44,8 @@ class CypherSource:
         """Labels, relationship types and typed properties with counts and samples."""
         with self._lock:
             if self._descriptor is None:
-                self._descriptor = self._kept() or self._read()
+                schema = self._reader.schema()
+                self._descriptor = Descriptor(self.name, str(self.kind), self.language, schema, self.description)
             return self._descriptor
 
     def find_values(self, phrases: Sequence[str], *, limit: int = 5) -> tuple[ValueHit, ...]:
@@ -60,8 +60,6 @@ class CypherSource:
         """Forget descriptor and lookup."""
         with self._lock:
             self._descriptor = None
-            if self._cache is not None:
-                self._cache.clear()
         self._lookup.forget()
 
     def check(self) -> None:
@@ -73,15 +71,6 @@ class CypherSource:
     def close(self) -> None:
         """End processes and connections."""
         self.executor.close()
-
-    def _kept(self) -> Descriptor | None:
-        return self._cache.descriptor() if self._cache is not None else None
-
-    def _read(self) -> Descriptor:
-        descriptor = Descriptor(self.name, str(self.kind), self.language, self._reader.schema(), self.description)
-        if self._cache is not None:
-            self._cache.keep(descriptor)
-        return descriptor
 
     def _values(self) -> Iterable[StoredValue]:
         schema = self.descriptor().schema

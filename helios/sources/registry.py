@@ -19,6 +19,7 @@ from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.sources.base import Source, SourceKind, ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Descriptor
+from helios.sources.modules import NEEDED, require_modules
 from helios.sources.registry_file import DEFAULT_FILE, read_sources, write_source
 from helios.sources.spec import SourceSpec, plain_spec, read_spec
 
@@ -233,9 +234,9 @@ class RegisteredSource:
         for path in self.spec.paths(self._folder):
             if not path.exists():
                 raise SourceUnavailable(f"source {self.name!r}: {path}: no such file or folder; mend its registration")
-        opener = _opener(self.kind)
+        require_modules(NEEDED[self.kind], wanted_by=f"source {self.name!r}")
         try:
-            return opener(self.name, self.spec, self._folder, self._current_cache())
+            return _opener(self.kind)(self.name, self.spec, self._folder, self._current_cache())
         except SourceUnavailable:
             raise
         except HeliosError as error:
@@ -249,12 +250,7 @@ class RegisteredSource:
 
 def _opener(kind: SourceKind) -> Opener:
     module, _, function = OPENERS[kind].partition(":")
-    try:
-        opener: Opener = getattr(import_module(module), function)
-    except ModuleNotFoundError as error:
-        raise SourceUnavailable(
-            f"sources of kind {kind} need {error.name!r}, which is not installed; install helios-retrieval[sources]"
-        ) from error
+    opener: Opener = getattr(import_module(module), function)
     return opener
 
 

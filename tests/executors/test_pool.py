@@ -1,6 +1,7 @@
 """Workers and their pool: deadlines, memory, crashes, many threads, and what a worker may do."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -58,6 +59,32 @@ def test_a_query_is_stopped_at_its_deadline(pool, text):
     assert 0.5 <= monotonic() - began < 1.5
     assert not psutil.pid_exists(pid)
     assert pool.run(query("echo next"), Limits()).rows == (("next",),)
+
+
+@pytest.mark.parametrize("options", [{}, {"slow": 60}], ids=["in a query", "at the start of the engine"])
+def test_an_interrupt_leaves_no_worker_behind(options):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    pool = WorkerPool(Engine(ENGINE.opener, options), size=1)
+    if not options:
+        pool.warm_up()
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pool.run(query("sleep 60"), Limits(timeout=30))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+        pool.close()
+    until = monotonic() + 10
+    while (left := workers()) and monotonic() < until:
+        sleep(0.05)
+    assert left == []
+
+
+def workers() -> list[psutil.Process]:
+    """Processes of this one that run an engine."""
+    return [child for child in psutil.Process().children() if "helios.executors.worker" in child.cmdline()]
 
 
 def test_a_query_is_stopped_at_its_memory(pool):

@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from helios.sources.descriptor import (
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
 
-class SmallSource:
+class SmallSource(ABC):
     """A source over (place, value, entity) and a function that runs queries."""
 
     kind = SourceKind.SQLITE
@@ -56,16 +57,17 @@ class SmallSource:
         columns, rows = self.run(query)
         return ResultSet(tuple(columns), tuple(tuple(row) for row in rows), None, 1.0)
 
+    @abstractmethod
     def run(self, query: NativeQuery):
-        raise NotImplementedError
+        """Columns and rows."""
 
-    def refresh(self) -> None:
+    def refresh(self) -> None:  # noqa: B027 (nothing to do here is right)
         """Nothing is kept."""
 
     def check(self) -> None:
         self._live()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (nothing to do here is right)
         """Nothing is open."""
 
     def _live(self) -> None:

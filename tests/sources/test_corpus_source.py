@@ -3,10 +3,12 @@
 import gzip
 import json
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import pytest
 
-from helios.errors import QueryRejected, SourceUnavailable
+from helios.errors import QueryRejected, QueryTimeout, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.sources.cache import SourceCache
 from helios.sources.corpus import DocumentCorpus, IndexCorpus, open_source
@@ -146,3 +148,19 @@ def test_a_helios_index(sample_index: Path, tmp_path: Path):
         corpus.check()
     finally:
         corpus.close()
+
+
+def test_a_search_of_an_index_that_is_late_is_given_up(
+    sample_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    corpus = open_corpus(tmp_path, str(sample_index))
+    corpus.execute(asked("Which river flows through Vienna?", k=1), Limits(timeout=300))
+    done = Event()
+    monkeypatch.setattr(corpus.engine, "search", lambda *_, **__: done.wait(60))
+    began = monotonic()
+    with pytest.raises(QueryTimeout, match=r"after 0\.2 s"):
+        corpus.execute(asked("Which river flows through Vienna?"), Limits(timeout=0.2))
+    corpus.close()  # waits for no search
+    assert monotonic() - began < 20
+    done.set()
+    corpus.engine.close()

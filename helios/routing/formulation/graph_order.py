@@ -1,5 +1,6 @@
 """The order and the counts of a graph question: superlatives, `by …`, what is counted for each root."""
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from helios.routing.formulation.graph_columns import number_as_text
@@ -17,7 +18,7 @@ from helios.routing.formulation.question_cues import (
 from helios.routing.formulation.word_forms import singular
 
 
-class OrderReading(ConditionReading):
+class OrderReading(ConditionReading, ABC):
     """A question whose order or count is being read; conditions come before."""
 
     order: Item | None = None
@@ -266,6 +267,6 @@ class OrderReading(ConditionReading):
             return self.row[self.root_at + 1].word in ("has", "is", "was") if len(self.row) > 1 else False
         return singular(mention.word) == mention.word
 
+    @abstractmethod
     def _aggregated(self, j: int, aggregate: Aggregate) -> None:
         """An aggregate of a property over everything or for each root."""
-        raise NotImplementedError
