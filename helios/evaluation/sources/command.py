@@ -14,12 +14,13 @@ from rich.progress import Progress
 
 from helios.config import Config, load_config
 from helios.errors import EvaluationError, RecordError
+from helios.evaluation.kept import KeptRows
 from helios.evaluation.report import code_commit
 from helios.evaluation.sources.gold import gold_rows, run_gold
 from helios.evaluation.sources.judge import judge, judge_report
 from helios.evaluation.sources.loaders import load_questions, unknown_sources
 from helios.evaluation.sources.options import CONFIDENCE, Layout, Method
-from helios.evaluation.sources.outcomes import Outcome, OutcomeFile
+from helios.evaluation.sources.outcomes import Outcome
 from helios.evaluation.sources.questions import SourceQuestion
 from helios.evaluation.sources.reply import System
 from helios.evaluation.sources.report import SourceReport, document, render, render_gold, summarise
@@ -116,7 +117,7 @@ def _measured(
 ) -> SourceReport:
     """One method over all questions, resumed from its file where there is one."""
     key = _key(options, config, method)
-    file = OutcomeFile(options.out / f"{method}.jsonl" if options.out else None, key)
+    file = KeptRows(options.out / f"{method}.jsonl" if options.out else None, key, Outcome.from_json)
     try:
         with _progress(f"{method}", len(questions)) as progress:
             outcomes = run_system(
