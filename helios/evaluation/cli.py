@@ -134,7 +134,13 @@ def eval_command(
         from helios.evaluation.sources.command import SourceOptions, evaluate_sources
         from helios.reading.asking import llm_overrides
 
-        _only_index(index=index, run=run, qrels=qrels, baseline=baseline, unit=unit, answers=answers, ablate=ablate)
+        _only_index({
+            "--index": index, "--run": run, "--qrels": qrels, "--baseline": baseline, "--unit": unit,
+            "--answers": answers, "--ablate": ablate, "--baselines-only": baselines_only, "--exact": exact,
+            "--per-question": per_question,
+        })  # fmt: skip
+        if gold and (method or judge):
+            raise typer.BadParameter("--gold runs the gold queries alone: leave out --method and --judge")
         chosen = SourceOptions(
             sources, questions, layout, source, tuple(method or [Method.LAYER]), candidates, sample, limit, seed,
             confidence, gold, judge, skip_bad, out, config, tuple(llm_overrides(llm, model, overrides or ())),
@@ -197,9 +203,9 @@ def eval_command(
         )
 
 
-def _only_index(**given: object) -> None:
+def _only_index(given: Mapping[str, object]) -> None:
     """BadParameter for options that measure an index."""
-    names = [f"--{name}" for name, value in given.items() if value]
+    names = [name for name, value in given.items() if value]
     if names:
         raise typer.BadParameter(f"--sources measures no index: leave out {' and '.join(names)}")
 

@@ -66,7 +66,7 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
     """Measure selection and answers over registered sources, or (`gold`) check the gold queries."""
     config = load_config(options.config, options.overrides)
     questions = _questions(options)
-    with _open_sources(options.registry) as sources:
+    with _open_sources(options.registry) as sources, ExitStack() as stack:
         missing = unknown_sources(questions, list(sources))
         if missing:
             shown = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")
@@ -74,6 +74,7 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
         if options.gold:
             _check_gold(options, questions, sources, as_json)
             return
+        model = stack.enter_context(_client(config)) if options.judge else None
         for problem in warm(list(sources.values())):
             typer.echo(f"not usable: {problem}", err=True)
         reports = []
@@ -82,7 +83,7 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
                 engine.ask(question.text, k=options.k)
             for method in dict.fromkeys(options.methods):
                 system = build_system(method, engine, k=options.k)
-                reports.append(_measured(options, config, method, system, questions, sources))
+                reports.append(_measured(options, config, method, system, questions, sources, model))
     _show(document(reports, [], _context(options)), [render(report) for report in reports], options, as_json)
 
 
@@ -114,6 +115,7 @@ def _measured(
     system: System,
     questions: Sequence[SourceQuestion],
     sources: Mapping[str, Source],
+    model: "LlmClient | None",
 ) -> SourceReport:
     """One method over all questions, resumed from its file where there is one."""
     key = _key(options, config, method)
@@ -125,21 +127,19 @@ def _measured(
             )
     finally:
         file.close()
-    judged = _judged(config, questions, outcomes, sources, options.seed) if options.judge else None
+    judged = None if model is None else _judged(model, questions, outcomes, sources, options.seed)
     return summarise(method, outcomes, questions, seed=options.seed, judged=judged, config=key)
 
 
 def _judged(
-    config: Config,
+    model: "LlmClient",
     questions: Sequence[SourceQuestion],
     outcomes: Sequence[Outcome],
     sources: Mapping[str, Source],
     seed: int,
 ) -> dict[str, Any]:
-    with ExitStack() as stack:
-        model: LlmClient = stack.enter_context(_client(config))
-        progress = stack.enter_context(_progress("judge", len(questions)))
-        pairs = list(zip(questions, outcomes, strict=True))
+    pairs = list(zip(questions, outcomes, strict=True))
+    with _progress("judge", len(questions)) as progress:
         verdicts = judge(model, pairs, lambda question: gold_rows(question, sources), progress=progress)
     return judge_report(verdicts, seed=seed) | {"verdicts": {row.question_id: asdict(row) for row in verdicts}}
 
@@ -165,8 +165,12 @@ def _check_gold(
 def _show(shown: Mapping[str, Any], tables: Sequence[Any], options: SourceOptions, as_json: bool) -> None:
     text = json.dumps(shown, indent=2, ensure_ascii=False)
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(options.out / ("gold.json" if options.gold else NAME), text.encode())
+        path = options.out / ("gold.json" if options.gold else NAME)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text.encode())
+        except OSError as error:
+            raise EvaluationError(f"{path}: cannot be written ({error}); give another --out folder") from None
     if as_json:
         typer.echo(text)
         return
