@@ -130,6 +130,8 @@ def eval_command(
     ] = False,
 ) -> None:
     """Measure an index, or registered sources, against questions with known evidence."""
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
     if sources is not None:
         from helios.evaluation.sources.command import SourceOptions, evaluate_sources
         from helios.reading.asking import llm_overrides
@@ -157,8 +159,6 @@ def eval_command(
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     if answers and (unit or baselines_only):
         raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
-    if model and not llm:
-        raise typer.BadParameter("--model needs --llm, the address of its server")
     if out is not None and ablate is None:
         raise typer.BadParameter("--out is where --ablate writes: give --ablate too, or --run for a ranked list")
     others = {"--baseline": baseline, "--unit": unit, "--answers": answers, "--exact": exact, "--run": run}

@@ -6,8 +6,8 @@ The rules of `helios.evaluation.sources.match` hold, on values made comparable:
 - where the stored answers are text (`UNTYPED`), text that reads as a number is that number, on both sides;
 - a list that was collected in no particular order (`UNORDERED_LISTS`) is compared as a multiset;
 - where rows may tie (`TIES`), rows in another order still match if the columns that a Cypher query orders by are the
-  same at every position: only rows with the same sort key have changed places. Where the order cannot be read from the
-  query, one column has to be that holds more than one value;
+  same at every position: only rows with the same sort key have changed places. Where none of these is returned, one
+  column that holds more than one value has to be;
 - where only the first rows of a long answer are stored (`gold_count`), an answer has all of them, and as many rows.
 """
 
@@ -96,13 +96,13 @@ def _tied(question: SourceQuestion, found: Sequence[Row], expected: Sequence[Row
     same = rows_match(found, expected, ordered=False)
     columns, wanted = _columns(found), _columns(expected)
     order = cypher_order(question.gold_query or "") if question.paradigm is Language.CYPHER else None
-    if order is None:
-        kept = [column for column in wanted if column in columns]
-        in_order, agrees = any(len(set(column)) > 1 for column in kept), same or bool(kept)
-    else:
+    if order is not None and order.columns:
         in_order = all(wanted[place] in columns for place in order.columns)
         agrees = in_order and (same or order.limited)
-        in_order = in_order and bool(order.columns)
+    else:
+        kept = [column for column in wanted if column in columns]
+        in_order = any(len(set(column)) > 1 for column in kept)
+        agrees = same or (order.limited if order is not None else bool(kept))
     if same and in_order:
         return Agreement.MATCH
     return Agreement.TIES if agrees else Agreement.MISMATCH

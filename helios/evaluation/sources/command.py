@@ -67,10 +67,7 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
     config = load_config(options.config, options.overrides)
     questions = _questions(options)
     with _open_sources(options.registry) as sources, ExitStack() as stack:
-        missing = unknown_sources(questions, list(sources))
-        if missing:
-            shown = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")
-            raise EvaluationError(f"{options.registry}: gold sources are not registered: {shown}; see --source")
+        _check_sources(options, questions, sources)
         if options.gold:
             _check_gold(options, questions, sources, as_json)
             return
@@ -98,6 +95,21 @@ def _questions(options: SourceOptions) -> tuple[SourceQuestion, ...]:
     if options.sample is not None:
         questions = balanced_sample(questions, per_paradigm=options.sample, seed=options.seed)
     return questions[: options.limit]
+
+
+def _check_sources(options: SourceOptions, questions: Sequence[SourceQuestion], sources: Mapping[str, Source]) -> None:
+    """EvaluationError where a gold source is not registered, or speaks another language than its question."""
+    missing = unknown_sources(questions, list(sources))
+    if missing:
+        shown = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")
+        raise EvaluationError(f"{options.registry}: gold sources are not registered: {shown}; see --source")
+    for question in questions:
+        language = sources[question.source].language
+        if language is not question.paradigm:
+            raise EvaluationError(
+                f"question {question.question_id} is of the paradigm {question.paradigm}, but its source "
+                f"{question.source} is asked in {language}: correct the question or the registration"
+            )
 
 
 @contextmanager

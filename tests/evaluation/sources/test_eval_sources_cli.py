@@ -48,6 +48,7 @@ def town(tmp_path) -> Path:
         ["--questions", "q", "--sources", "s", "--baseline", "bm25-edge"],
         ["--questions", "q", "--sources", "s", "--method", "guess"],
         ["--questions", "q", "--sources", "s", "--exact", "3"],
+        ["--questions", "q", "--sources", "s", "--model", "m"],
         ["--questions", "q", "--sources", "s", "--per-question"],
         ["--questions", "q", "--sources", "s", "--baselines-only"],
         ["--questions", "q", "--sources", "s", "--gold", "--judge"],
@@ -99,6 +100,13 @@ def test_a_judge_without_a_model_is_told_before_anything_is_asked(town):
     result = run_eval(*arguments, "--judge", "--out", town / "out")
     assert result.exit_code == 1 and "no language model is configured" in result.output
     assert not (town / "out").exists()
+
+
+def test_a_question_in_another_language_than_its_source_is_told(town):
+    asked = {"id": "1", "question": "?", "paradigm": "cypher", "source": "town", "query": "RETURN 1"}
+    (town / "own.jsonl").write_text(json.dumps(asked) + "\n")
+    result = run_eval("--sources", town / "sources.yaml", "--questions", town / "own.jsonl", "--gold")
+    assert result.exit_code == 1 and "is asked in sql" in result.output.replace("\n", " ")
 
 
 def test_an_output_folder_that_is_a_file_is_told(town):
