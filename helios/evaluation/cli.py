@@ -130,11 +130,19 @@ def eval_command(
     ] = False,
 ) -> None:
     """Measure an index, or registered sources, against questions with known evidence."""
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
     if sources is not None:
         from helios.evaluation.sources.command import SourceOptions, evaluate_sources
         from helios.reading.asking import llm_overrides
 
-        _only_index(index=index, run=run, qrels=qrels, baseline=baseline, unit=unit, answers=answers, ablate=ablate)
+        _only_index({
+            "--index": index, "--run": run, "--qrels": qrels, "--baseline": baseline, "--unit": unit,
+            "--answers": answers, "--ablate": ablate, "--baselines-only": baselines_only, "--exact": exact,
+            "--per-question": per_question,
+        })  # fmt: skip
+        if gold and (method or judge):
+            raise typer.BadParameter("--gold runs the gold queries alone: leave out --method and --judge")
         chosen = SourceOptions(
             sources, questions, layout, source, tuple(method or [Method.LAYER]), candidates, sample, limit, seed,
             confidence, gold, judge, skip_bad, out, config, tuple(llm_overrides(llm, model, overrides or ())),
@@ -151,8 +159,6 @@ def eval_command(
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     if answers and (unit or baselines_only):
         raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
-    if model and not llm:
-        raise typer.BadParameter("--model needs --llm, the address of its server")
     if out is not None and ablate is None:
         raise typer.BadParameter("--out is where --ablate writes: give --ablate too, or --run for a ranked list")
     others = {"--baseline": baseline, "--unit": unit, "--answers": answers, "--exact": exact, "--run": run}
@@ -197,9 +203,9 @@ def eval_command(
         )
 
 
-def _only_index(**given: object) -> None:
+def _only_index(given: Mapping[str, object]) -> None:
     """BadParameter for options that measure an index."""
-    names = [f"--{name}" for name, value in given.items() if value]
+    names = [name for name, value in given.items() if value]
     if names:
         raise typer.BadParameter(f"--sources measures no index: leave out {' and '.join(names)}")
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ from helios.cli import build_app
 from helios.config import load_config
 from helios.corpus.sample import QUESTIONS, sample_path
 from helios.engine import Engine
-from helios.errors import EvaluationError, HeliosError
+from helios.errors import HeliosError
 from helios.evaluation.ablation import plot
 from helios.evaluation.ablation.plot import require_matplotlib
 from helios.evaluation.ablation.report import render, to_markdown
-from helios.evaluation.ablation.results import Measured, ResultFile, question_digest
+from helios.evaluation.ablation.results import Measured, question_digest
 from helios.evaluation.ablation.run import run_ablation
 from helios.evaluation.ablation.searches import Searches
 from helios.evaluation.ablation.variants import FULL, Group, Pipeline, ablation_variants, parse_groups
@@ -150,46 +151,16 @@ def test_what_a_stage_could_not_do_is_told(sample_index: Path, questions):
     assert "(1 questions)" in to_markdown(ablation, context={})
 
 
-def measured(question: Question, value: float = 1.0) -> Measured:
-    return Measured(question.question_id, question_digest(question), {"AR@2": value}, 3.0, 2, ("slow",))
+def test_a_line_of_a_file_is_a_row_again(questions):
+    row = Measured(questions[0].question_id, question_digest(questions[0]), {"AR@2": 1.0}, 3.0, 2, ("slow",))
+    assert Measured.from_json(json.loads(json.dumps(asdict(row)))) == row
+    with pytest.raises((TypeError, KeyError)):
+        Measured.from_json({"question_id": "q"})
 
 
-def test_results_outlive_the_process(tmp_path: Path, questions):
-    path = tmp_path / "full.jsonl"
-    file = ResultFile(path, {"index": "a"})
-    for question in questions[:2]:
-        file.add(measured(question))
-    file.close()
-    with path.open("a") as torn:
-        torn.write('{"question_id": "' + questions[2].question_id)
-    again = ResultFile(path, {"index": "a"})
-    assert [again.row(question) for question in questions] == [*map(measured, questions[:2]), None]
-    again.add(measured(questions[2]))
-    again.close()
-    assert all(ResultFile(path, {"index": "a"}).row(question) for question in questions)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert len(lines) == 4
-
-
-def test_results_of_something_else_are_not_used(tmp_path: Path, questions):
-    path = tmp_path / "full.jsonl"
-    file = ResultFile(path, {"index": "a"})
-    file.add(measured(questions[0]))
-    file.close()
+def test_a_changed_question_is_another(questions):
     changed = Question(questions[0].question_id, questions[0].text, ("another answer",))
-    assert ResultFile(path, {"index": "a"}).row(changed) is None
-    with pytest.raises(EvaluationError, match="full.jsonl: holds figures of another index; give another --out"):
-        ResultFile(path, {"index": "b"})
-    assert len(path.read_text().splitlines()) == 2
-
-
-@pytest.mark.parametrize("garbage", [b"{}\n", b"[1]\n{", b'{"question_id": 3}\n', b"\x00\n", b"\xff\n"])
-def test_a_foreign_file_is_refused(tmp_path: Path, garbage: bytes):
-    path = tmp_path / "full.jsonl"
-    path.write_bytes(garbage)
-    with pytest.raises(EvaluationError, match="give another --out folder"):
-        ResultFile(path, {"index": "a"})
-    assert path.read_bytes() == garbage
+    assert question_digest(changed) != question_digest(questions[0])
 
 
 def ablate(index: Path, out: Path, *more: str) -> list[str]:

@@ -6,22 +6,22 @@ Where ORDER BY … LIMIT cuts ties, the stored rows are one right answer of seve
 their limits, and the stored rows and ours must both be among the rows of that.
 """
 
-import gzip
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from helios.evaluation.sources.agreement import Agreement, agreement, comparable_row
+from helios.evaluation.sources.loaders.shared import PARTS
+from helios.evaluation.sources.match import value_key
+from helios.evaluation.sources.questions import SourceQuestion
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.executors.cypher import syntax as s
 from helios.executors.cypher.parser import parse
 from helios.executors.cypher.render import Renderer
 from helios.executors.property_graph import PropertyGraphExecutor
-from helios.sources.graph_answers import Agreement, canonical, compare_answers
 from helios.sources.graph_import import import_graph
 
 DATA = Path(__file__).parents[3] / "shared/data/graphs"
@@ -45,34 +45,25 @@ def executors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pr
 
 
 def test_gold_queries_give_their_stored_answers(executors: dict[str, PropertyGraphExecutor]) -> None:
-    found: Counter[str] = Counter()
-    wrong = []
-    with gzip.open(DATA / "dev.jsonl.gz", "rt", encoding="utf-8") as lines:
-        questions = [json.loads(line) for line in lines]
-    for question in questions:
-        outcome = judge(executors[question["database"]], question)
-        found[outcome] += 1
-        if outcome == Agreement.DIFFERENT:
-            wrong.append((question["id"], question["cypher"]))
-    print(f"\n{len(questions)} gold queries: {dict(found)}")
-    assert wrong == []
+    questions = list(PARTS["graphs"](DATA, None))
+    found = {question.question_id: judge(executors[question.source], question) for question in questions}
+    print(f"\n{len(questions)} gold queries: {dict(Counter(found.values()))}")
+    assert [name for name, outcome in found.items() if outcome == Agreement.MISMATCH] == []
 
 
-def judge(executor: PropertyGraphExecutor, question: dict[str, Any]) -> str:
+def judge(executor: PropertyGraphExecutor, question: SourceQuestion) -> str:
     """How a gold query's result compares with its stored answer."""
-    cypher, answers = question["cypher"], question["answers"]
-    result = executor.execute(NativeQuery(Language.CYPHER, cypher))
-    if len(answers) < question["row_count"]:  # only the first rows were stored
-        stored = Counter(tuple(map(canonical, row)) for row in answers)
-        whole = Counter(tuple(map(canonical, row)) for row in result.rows)
-        return "stored in part" if len(result) == question["row_count"] and stored <= whole else Agreement.DIFFERENT
-    agreement = compare_answers(cypher, result, answers)
-    if agreement != Agreement.TIES:
-        return agreement
+    cypher, answers = question.gold_query or "", question.gold_answers or ()
+    rows = executor.execute(NativeQuery(Language.CYPHER, cypher)).rows
+    verdict = agreement(question, rows, answers)
+    if verdict is not Agreement.TIES:
+        return verdict
     unlimited = executor.execute(NativeQuery(Language.CYPHER, Renderer().query(without_limits(parse(cypher)))))
-    whole = Counter(tuple(map(canonical, row)) for row in unlimited.rows)
-    both = (Counter(tuple(map(canonical, row)) for row in rows) for rows in (answers, result.rows))
-    return agreement if all(rows <= whole for rows in both) else "ties, not among the rows without limits"
+    stored, ours, whole = (
+        Counter(tuple(map(value_key, comparable_row(row, frozenset(question.flags)))) for row in some)
+        for some in (answers, rows, unlimited.rows)
+    )
+    return verdict if stored <= whole and ours <= whole else "ties, not among the rows without limits"
 
 
 def without_limits(query: s.Query) -> s.Query:

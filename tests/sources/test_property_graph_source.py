@@ -9,7 +9,6 @@ import pytest
 from helios.errors import CorpusError, RecordError
 from helios.executors.base import Language, NativeQuery
 from helios.sources.descriptor import GraphSchema
-from helios.sources.graph_answers import Agreement, compare_answers
 from helios.sources.graph_import import import_graph
 from helios.sources.property_graph import PropertyGraphSource
 
@@ -111,23 +110,3 @@ def test_lines_that_cannot_be_used(
 def test_nothing_is_overwritten_unasked(folder: Path) -> None:
     with pytest.raises(CorpusError, match="exists already"):
         import_graph(folder / "nodes.jsonl.gz", folder / "edges.jsonl.gz", folder / "graph.ladybug")
-
-
-def test_answers_compare_by_meaning(folder: Path) -> None:
-    source = PropertyGraphSource("people", folder / "graph.ladybug")
-
-    def compare(text: str, answers: list[list[object]]) -> Agreement:
-        return compare_answers(text, source.execute(NativeQuery(Language.CYPHER, text)), answers)
-
-    try:
-        assert compare("MATCH (p:Person {name: 'Ann'}) RETURN p", [[{"_node": "ann", "_label": "Person"}]]) == "same"
-        assert compare("MATCH (p:Person {name: 'Ann'}) RETURN p.born", [[1970.0]]) == "same"
-        assert compare("MATCH (p:Person {name: 'Ann'}) RETURN p.born", [[1971]]) == "different"
-        assert compare("MATCH (m:Movie) RETURN m.title", [["Create or DELETE"], ["Beta"], ["Alpha"]]) == "same"
-        ordered = "MATCH (m:Movie) RETURN m.title ORDER BY m.title"
-        assert compare(ordered, [["Create or DELETE"], ["Beta"], ["Alpha"]]) == "different"
-        ties = "MATCH (p:Person)-[:ACTED_IN]->(m) RETURN m.title, 1 AS one ORDER BY one LIMIT 1"
-        assert compare(ties, [["Beta", 1]]) in ("ties", "same")
-        assert compare("MATCH (m:Movie) RETURN collect(m.released)", [[[2010, 1999, 2005]]]) == "same"
-    finally:
-        source.close()

@@ -11,10 +11,11 @@ import numpy as np
 
 from helios.engine import Engine
 from helios.errors import EvaluationError
-from helios.evaluation.ablation.results import Measured, ResultFile, question_digest
+from helios.evaluation.ablation.results import Measured, question_digest
 from helios.evaluation.ablation.searches import Searches
 from helios.evaluation.ablation.variants import FULL, Method, Variant, method_settings
 from helios.evaluation.evaluate import MeasureResult, bootstrap_interval, measure_question
+from helios.evaluation.kept import KeptRows
 from helios.evaluation.questions import Question
 from helios.evaluation.report import code_commit
 
@@ -66,10 +67,8 @@ def run_ablation(
         raise EvaluationError("there are no questions to evaluate")
     methods = {variant.method: variant for variant in reversed(variants) if variant.method is not None}
     folder = None if out is None else out / KEPT
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
     kept = {
-        method: ResultFile(folder and folder / _file_name(variant), _key(engine, method, depth=depth))
+        method: KeptRows(folder and folder / _file_name(variant), _key(engine, method, depth=depth), Measured.from_json)
         for method, variant in methods.items()
     }
     try:
@@ -86,7 +85,7 @@ def run_ablation(
 
 def _ask(
     searches: Searches,
-    kept: Mapping[Method, ResultFile],
+    kept: Mapping[Method, KeptRows[Measured]],
     questions: Sequence[Question],
     *,
     depth: int,
@@ -95,7 +94,8 @@ def _ask(
     """Question by question, so that methods share their steps."""
     warm = 0
     for done, question in enumerate(questions, start=1):
-        missing = [method for method, file in kept.items() if file.row(question) is None]
+        digest = question_digest(question)
+        missing = [method for method, file in kept.items() if file.row(question.question_id, digest) is None]
         if missing and warm < WARM_UP:
             warm += 1
             for method in missing:
@@ -107,7 +107,7 @@ def _ask(
             kept[method].add(
                 Measured(
                     question.question_id,
-                    question_digest(question),
+                    digest,
                     result.values,
                     found.milliseconds,
                     len(found.edges),
@@ -118,8 +118,9 @@ def _ask(
             progress(done)
 
 
-def _measured(file: ResultFile, questions: Sequence[Question]) -> list[Measured]:
-    return [row for question in questions if (row := file.row(question)) is not None]
+def _measured(file: KeptRows[Measured], questions: Sequence[Question]) -> list[Measured]:
+    rows = (file.row(question.question_id, question_digest(question)) for question in questions)
+    return [row for row in rows if row is not None]
 
 
 def _row(variant: Variant, named: Mapping[str, Sequence[Measured]], *, seed: int) -> Row:

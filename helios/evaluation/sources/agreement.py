@@ -5,18 +5,21 @@ The rules of `helios.evaluation.sources.match` hold, on values made comparable:
 - a node of a property graph is its id, a relationship its type with the ids of its ends, a resource its IRI;
 - where the stored answers are text (`UNTYPED`), text that reads as a number is that number, on both sides;
 - a list that was collected in no particular order (`UNORDERED_LISTS`) is compared as a multiset;
-- where rows may tie (`TIES`), rows in another order still match if one column is the same at every position: only
-  rows with the same sort key have changed places;
+- where rows may tie (`TIES`), rows in another order still match if the columns that a Cypher query orders by are the
+  same at every position: only rows with the same sort key have changed places. Where none of these is returned, one
+  column that holds more than one value has to be;
 - where only the first rows of a long answer are stored (`gold_count`), an answer has all of them, and as many rows.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import StrEnum
 
+from helios.evaluation.sources.cypher_order import cypher_order
 from helios.evaluation.sources.match import rows_match, value_key
 from helios.evaluation.sources.questions import TIES, UNORDERED_LISTS, UNTYPED, Row, SourceQuestion
+from helios.executors.base import Language
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Iri, Literal, Value
 
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -42,10 +45,7 @@ def agreement(question: SourceQuestion, rows: Sequence[Row], gold: Sequence[Row]
         return Agreement.MATCH
     if TIES not in flags:
         return Agreement.MISMATCH
-    same, in_order = rows_match(found, expected, ordered=False), _keeps_a_column(found, expected)
-    if same and in_order:
-        return Agreement.MATCH
-    return Agreement.TIES if same or in_order else Agreement.MISMATCH
+    return _tied(question, found, expected)
 
 
 def comparable_row(row: Row, flags: frozenset[str]) -> Row:
@@ -89,10 +89,24 @@ def _holds(found: Sequence[Row], part: Sequence[Row]) -> bool:
     return not rest
 
 
-def _keeps_a_column(found: Sequence[Row], expected: Sequence[Row]) -> bool:
-    """Whether some column stands as in the gold, position by position, and tells that other columns may differ."""
+def _tied(question: SourceQuestion, found: Sequence[Row], expected: Sequence[Row]) -> Agreement:
+    """Rows that are not the gold rows in their order: the same but for ties, or cut elsewhere among them."""
     if len(found) != len(expected) or not found or len(found[0]) != len(expected[0]):
-        return False
-    columns = [[value_key(row[place]) for row in found] for place in range(len(found[0]))]
-    wanted = [[value_key(row[place]) for row in expected] for place in range(len(expected[0]))]
-    return any(column == other for column in columns for other in wanted)
+        return Agreement.MISMATCH
+    same = rows_match(found, expected, ordered=False)
+    columns, wanted = _columns(found), _columns(expected)
+    order = cypher_order(question.gold_query or "") if question.paradigm is Language.CYPHER else None
+    if order is not None and order.columns:
+        in_order = all(wanted[place] in columns for place in order.columns)
+        agrees = in_order and (same or order.limited)
+    else:
+        kept = [column for column in wanted if column in columns]
+        in_order = any(len(set(column)) > 1 for column in kept)
+        agrees = same or (order.limited if order is not None else bool(kept))
+    if same and in_order:
+        return Agreement.MATCH
+    return Agreement.TIES if agrees else Agreement.MISMATCH
+
+
+def _columns(rows: Sequence[Row]) -> list[list[Hashable]]:
+    return [[value_key(value) for value in column] for column in zip(*rows, strict=True)]

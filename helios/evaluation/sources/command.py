@@ -14,12 +14,13 @@ from rich.progress import Progress
 
 from helios.config import Config, load_config
 from helios.errors import EvaluationError, RecordError
+from helios.evaluation.kept import KeptRows
 from helios.evaluation.report import code_commit
 from helios.evaluation.sources.gold import gold_rows, run_gold
 from helios.evaluation.sources.judge import judge, judge_report
 from helios.evaluation.sources.loaders import load_questions, unknown_sources
 from helios.evaluation.sources.options import CONFIDENCE, Layout, Method
-from helios.evaluation.sources.outcomes import Outcome, OutcomeFile
+from helios.evaluation.sources.outcomes import Outcome
 from helios.evaluation.sources.questions import SourceQuestion
 from helios.evaluation.sources.reply import System
 from helios.evaluation.sources.report import SourceReport, document, render, render_gold, summarise
@@ -65,14 +66,12 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
     """Measure selection and answers over registered sources, or (`gold`) check the gold queries."""
     config = load_config(options.config, options.overrides)
     questions = _questions(options)
-    with _open_sources(options.registry) as sources:
-        missing = unknown_sources(questions, list(sources))
-        if missing:
-            shown = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")
-            raise EvaluationError(f"{options.registry}: gold sources are not registered: {shown}; see --source")
+    with _open_sources(options.registry) as sources, ExitStack() as stack:
+        _check_sources(options, questions, sources)
         if options.gold:
             _check_gold(options, questions, sources, as_json)
             return
+        model = stack.enter_context(_client(config)) if options.judge else None
         for problem in warm(list(sources.values())):
             typer.echo(f"not usable: {problem}", err=True)
         reports = []
@@ -81,7 +80,7 @@ def evaluate_sources(options: SourceOptions, *, as_json: bool) -> None:
                 engine.ask(question.text, k=options.k)
             for method in dict.fromkeys(options.methods):
                 system = build_system(method, engine, k=options.k)
-                reports.append(_measured(options, config, method, system, questions, sources))
+                reports.append(_measured(options, config, method, system, questions, sources, model))
     _show(document(reports, [], _context(options)), [render(report) for report in reports], options, as_json)
 
 
@@ -96,6 +95,21 @@ def _questions(options: SourceOptions) -> tuple[SourceQuestion, ...]:
     if options.sample is not None:
         questions = balanced_sample(questions, per_paradigm=options.sample, seed=options.seed)
     return questions[: options.limit]
+
+
+def _check_sources(options: SourceOptions, questions: Sequence[SourceQuestion], sources: Mapping[str, Source]) -> None:
+    """EvaluationError where a gold source is not registered, or speaks another language than its question."""
+    missing = unknown_sources(questions, list(sources))
+    if missing:
+        shown = ", ".join(missing[:8]) + (" …" if len(missing) > 8 else "")
+        raise EvaluationError(f"{options.registry}: gold sources are not registered: {shown}; see --source")
+    for question in questions:
+        language = sources[question.source].language
+        if language is not question.paradigm:
+            raise EvaluationError(
+                f"question {question.question_id} is of the paradigm {question.paradigm}, but its source "
+                f"{question.source} is asked in {language}: correct the question or the registration"
+            )
 
 
 @contextmanager
@@ -113,10 +127,11 @@ def _measured(
     system: System,
     questions: Sequence[SourceQuestion],
     sources: Mapping[str, Source],
+    model: "LlmClient | None",
 ) -> SourceReport:
     """One method over all questions, resumed from its file where there is one."""
     key = _key(options, config, method)
-    file = OutcomeFile(options.out / f"{method}.jsonl" if options.out else None, key)
+    file = KeptRows(options.out / f"{method}.jsonl" if options.out else None, key, Outcome.from_json)
     try:
         with _progress(f"{method}", len(questions)) as progress:
             outcomes = run_system(
@@ -124,21 +139,19 @@ def _measured(
             )
     finally:
         file.close()
-    judged = _judged(config, questions, outcomes, sources, options.seed) if options.judge else None
+    judged = None if model is None else _judged(model, questions, outcomes, sources, options.seed)
     return summarise(method, outcomes, questions, seed=options.seed, judged=judged, config=key)
 
 
 def _judged(
-    config: Config,
+    model: "LlmClient",
     questions: Sequence[SourceQuestion],
     outcomes: Sequence[Outcome],
     sources: Mapping[str, Source],
     seed: int,
 ) -> dict[str, Any]:
-    with ExitStack() as stack:
-        model: LlmClient = stack.enter_context(_client(config))
-        progress = stack.enter_context(_progress("judge", len(questions)))
-        pairs = list(zip(questions, outcomes, strict=True))
+    pairs = list(zip(questions, outcomes, strict=True))
+    with _progress("judge", len(questions)) as progress:
         verdicts = judge(model, pairs, lambda question: gold_rows(question, sources), progress=progress)
     return judge_report(verdicts, seed=seed) | {"verdicts": {row.question_id: asdict(row) for row in verdicts}}
 
@@ -164,8 +177,12 @@ def _check_gold(
 def _show(shown: Mapping[str, Any], tables: Sequence[Any], options: SourceOptions, as_json: bool) -> None:
     text = json.dumps(shown, indent=2, ensure_ascii=False)
     if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(options.out / ("gold.json" if options.gold else NAME), text.encode())
+        path = options.out / ("gold.json" if options.gold else NAME)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text.encode())
+        except OSError as error:
+            raise EvaluationError(f"{path}: cannot be written ({error}); give another --out folder") from None
     if as_json:
         typer.echo(text)
         return

@@ -42,7 +42,7 @@ class SourceQuestion:
 
 
 TIES = "ties possible"
-"""A flag: the gold query orders its rows, and rows that tie may stand in any order or be cut."""
+"""A flag: the gold query orders or cuts its rows, and rows that tie may stand in any order or be cut."""
 UNTYPED = "untyped"
 """A flag: the stored answers are text, so that a number counts as equal to its text."""
 UNORDERED_LISTS = "unordered lists"

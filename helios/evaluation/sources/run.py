@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from helios.errors import EvaluationError, SourceError
+from helios.evaluation.kept import KeptRows
 from helios.evaluation.sources.agreement import Agreement, agreement
 from helios.evaluation.sources.gold import gold_rows
 from helios.evaluation.sources.measures import diversity, ndcg, selected_at
 from helios.evaluation.sources.options import CONFIDENCE
-from helios.evaluation.sources.outcomes import Outcome, OutcomeFile, Tried
+from helios.evaluation.sources.outcomes import Outcome, Tried
 from helios.evaluation.sources.questions import Row, SourceQuestion
 from helios.evaluation.sources.reply import Ran, Reply, System
 from helios.executors.base import Language, NativeQuery
@@ -27,16 +28,16 @@ def run_system(
     *,
     k: int = 3,
     threshold: float = CONFIDENCE,
-    file: OutcomeFile | None = None,
+    file: KeptRows[Outcome] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Outcome, ...]:
     """Outcomes of all questions in their order; those that `file` has are not asked again."""
     if not questions:
         raise EvaluationError("there are no questions to evaluate")
-    kept = file or OutcomeFile(None, {})
+    kept = file or KeptRows(None, {}, Outcome.from_json)
     outcomes = []
     for done, question in enumerate(questions, start=1):
-        outcome = kept.outcome(question)
+        outcome = kept.row(question.question_id, question.digest())
         if outcome is None:
             started = time.perf_counter()
             reply = system(question)

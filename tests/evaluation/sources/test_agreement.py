@@ -74,3 +74,28 @@ def test_stored_answers_that_are_only_the_first_rows():
     assert agreement(question, [("c",), ("b",), ("a",)], gold) is Agreement.MATCH
     assert agreement(question, [("b",), ("a",)], gold) is Agreement.MISMATCH
     assert agreement(question, [("c",), ("b",), ("b",)], gold) is Agreement.MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("cypher", "rows", "gold", "verdict"),
+    [
+        ("MATCH (m) RETURN m.a ORDER BY m.a", [(2,), (1,)], [(1,), (2,)], Agreement.MISMATCH),
+        ("MATCH (m) RETURN m.a, m.b ORDER BY m.b", [("y", 1), ("x", 1)], [("x", 1), ("y", 1)], Agreement.MATCH),
+        ("MATCH (m) RETURN m.a, m.b ORDER BY m.b", [(1, "y"), (1, "x")], [("x", 1), ("y", 1)], Agreement.MATCH),
+        ("MATCH (m) RETURN m.a, m.b ORDER BY m.a", [("y", 1), ("x", 1)], [("x", 1), ("y", 1)], Agreement.MISMATCH),
+        ("MATCH (m) RETURN m.a, m.b ORDER BY m.b", [("z", 1), ("x", 1)], [("x", 1), ("y", 1)], Agreement.MISMATCH),
+        ("MATCH (m) RETURN m.a, m.b ORDER BY m.b LIMIT 2", [("z", 1), ("x", 1)], [("x", 1), ("y", 1)], Agreement.TIES),
+        ("MATCH (m) RETURN m.a, 1 AS one ORDER BY one LIMIT 1", [("x", 1)], [("y", 1)], Agreement.TIES),
+        ("MATCH (m) RETURN m.a, m.b AS b ORDER BY b LIMIT 1", [("x", 1)], [("x", 2)], Agreement.MISMATCH),
+        ("MATCH (m) RETURN m.a ORDER BY m.b LIMIT 1", [("x",)], [("y",)], Agreement.TIES),
+        ("MATCH (m) RETURN m.a LIMIT 1", [("x",)], [("y",)], Agreement.TIES),
+        ("MATCH (m) RETURN m.a ORDER BY m.b", [("x",), ("y",)], [("y",), ("x",)], Agreement.TIES),
+        ("MATCH (m) RETURN m.a LIMIT 1", [("x", 1)], [("y",)], Agreement.MISMATCH),
+        ("no Cypher, ORDER BY", [(2, 1), (1, 1)], [(1, 1), (2, 1)], Agreement.TIES),
+        ("no Cypher, ORDER BY", [(1, 1), (3, 1)], [(1, 1), (2, 1)], Agreement.TIES),
+        ("no Cypher, ORDER BY", [(1, 2), (3, 1)], [(1, 1), (2, 1)], Agreement.MISMATCH),
+    ],
+)
+def test_the_order_of_a_cypher_query_says_which_rows_tie(cypher, rows, gold, verdict):
+    asked = replace(QUESTION, paradigm=Language.CYPHER, gold_query=cypher, flags=(TIES,), ordered="ORDER" in cypher)
+    assert agreement(asked, rows, gold) is verdict

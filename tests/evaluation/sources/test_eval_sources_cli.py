@@ -47,6 +47,12 @@ def town(tmp_path) -> Path:
         ["--questions", "q", "--sources", "s", "--index", "i"],
         ["--questions", "q", "--sources", "s", "--baseline", "bm25-edge"],
         ["--questions", "q", "--sources", "s", "--method", "guess"],
+        ["--questions", "q", "--sources", "s", "--exact", "3"],
+        ["--questions", "q", "--sources", "s", "--model", "m"],
+        ["--questions", "q", "--sources", "s", "--per-question"],
+        ["--questions", "q", "--sources", "s", "--baselines-only"],
+        ["--questions", "q", "--sources", "s", "--gold", "--judge"],
+        ["--questions", "q", "--sources", "s", "--gold", "--method", "sql"],
         ["--questions", "q", "--sources", "s", "--candidates", "0"],
     ],
 )
@@ -87,6 +93,26 @@ def test_records_that_cannot_be_used_end_it_or_are_told(town):
     assert "dev.json:7" in run_eval(*arguments).output.replace("\n", "")
     told = run_eval(*arguments, "--skip-bad")
     assert told.exit_code == 0 and "1 records left out" in told.output
+
+
+def test_a_judge_without_a_model_is_told_before_anything_is_asked(town):
+    arguments = ("--sources", town / "sources.yaml", "--questions", town, "--layout", "spider", "--method", "sql")
+    result = run_eval(*arguments, "--judge", "--out", town / "out")
+    assert result.exit_code == 1 and "no language model is configured" in result.output
+    assert not (town / "out").exists()
+
+
+def test_a_question_in_another_language_than_its_source_is_told(town):
+    asked = {"id": "1", "question": "?", "paradigm": "cypher", "source": "town", "query": "RETURN 1"}
+    (town / "own.jsonl").write_text(json.dumps(asked) + "\n")
+    result = run_eval("--sources", town / "sources.yaml", "--questions", town / "own.jsonl", "--gold")
+    assert result.exit_code == 1 and "is asked in sql" in result.output.replace("\n", " ")
+
+
+def test_an_output_folder_that_is_a_file_is_told(town):
+    arguments = ("--sources", town / "sources.yaml", "--questions", town, "--layout", "spider", "--gold")
+    result = run_eval(*arguments, "--out", town / "dev.json")
+    assert result.exit_code == 1 and "give another --out folder" in result.output.replace("\n", " ")
 
 
 def packed(path: Path, *records) -> None:

@@ -193,6 +193,8 @@ def test_plain(tmp_path):
         ({"id": "1", "question": "?", "paradigm": "sql", "source": "s"}, "needs 'query' or 'answers'"),
         ({"id": "1", "question": "?", "paradigm": "text", "source": "s", "qrels": {"d": 0}}, "relevant document"),
         ({"id": "1", "question": "?", "paradigm": "sql", "source": "s", "answers": [1]}, "list of rows"),
+        ({"id": "1", "question": "?", "paradigm": "sql", "source": "s", "answers": [[1], [1, 2]]}, "differ in length"),
+        ({"id": "1", "question": "\ud800", "paradigm": "sql", "source": "s", "answers": [[1]]}, "surrogates"),
         ({"id": "1", "question": "?", "paradigm": "sql", "source": "s", "query": "q", "ordered": 1}, "'ordered'"),
         ([1], "expected an object"),
     ],

@@ -10,10 +10,11 @@ import pytest
 from rich.console import Console
 
 from helios.errors import EvaluationError, QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
+from helios.evaluation.kept import KeptRows
 from helios.evaluation.sources.gold import gold_rows, run_gold
-from helios.evaluation.sources.outcomes import OutcomeFile
+from helios.evaluation.sources.outcomes import Outcome
 from helios.evaluation.sources.questions import TIES
-from helios.evaluation.sources.reply import Layered, omni_reply
+from helios.evaluation.sources.reply import Layered, Reply, omni_reply
 from helios.evaluation.sources.report import document, render, render_gold, summarise
 from helios.evaluation.sources.run import run_system, warm
 from helios.executors.base import Language, Limits, NativeQuery
@@ -140,7 +141,7 @@ class TestRun:
 class TestResume:
     def test_a_killed_run_goes_on(self, layer, sources, questions, tmp_path):
         path = tmp_path / "out" / "layer.jsonl"
-        with closing(OutcomeFile(path, {"k": 3})) as file:
+        with closing(KeptRows(path, {"k": 3}, Outcome.from_json)) as file:
             whole = run_system(layer, questions, sources, file=file)
         kept = path.read_text().splitlines(keepends=True)
         path.write_text("".join(kept[:3]) + kept[3][:20])
@@ -150,29 +151,22 @@ class TestResume:
             asked.append(question.question_id)
             return layer(question)
 
-        with closing(OutcomeFile(path, {"k": 3})) as file:
+        with closing(KeptRows(path, {"k": 3}, Outcome.from_json)) as file:
             again = run_system(counting, questions, sources, file=file)
         assert asked == ["r1", "t1"]
         assert [row.values for row in again] == [row.values for row in whole]
         assert again[:2] == whole[:2], "lines are read back as they were"
 
-    def test_figures_of_another_run_are_refused(self, layer, sources, questions, tmp_path):
-        path = tmp_path / "layer.jsonl"
-        with closing(OutcomeFile(path, {"k": 3})) as file:
-            run_system(layer, questions[:1], sources, file=file)
-        with pytest.raises(EvaluationError, match="another k"):
-            OutcomeFile(path, {"k": 1})
-        path.write_text("hello\n")
-        with pytest.raises(EvaluationError, match="not a file"):
-            OutcomeFile(path, {"k": 3})
-
     def test_a_changed_question_is_asked_again(self, layer, sources, questions, tmp_path):
-        path = tmp_path / "layer.jsonl"
-        with closing(OutcomeFile(path, {})) as file:
+        with closing(KeptRows(tmp_path / "layer.jsonl", {}, Outcome.from_json)) as file:
             run_system(layer, questions[:1], sources, file=file)
-        changed = replace(questions[0], gold_answers=((4,),))
-        assert OutcomeFile(path, {}).outcome(questions[0]) is not None
-        assert OutcomeFile(path, {}).outcome(changed) is None
+            (first,) = run_system(no_reply, questions[:1], sources, file=file)
+            (again,) = run_system(no_reply, [replace(questions[0], gold_answers=((4,),))], sources, file=file)
+        assert first.ranked and not again.ranked
+
+
+def no_reply(question):
+    return Reply(())
 
 
 class TestGold:

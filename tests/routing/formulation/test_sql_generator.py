@@ -2,17 +2,23 @@
 
 import json
 import sqlite3
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helios.evaluation.sources.generation import measure, read_questions
+from helios.evaluation.sources.loaders.shared import PARTS
 from helios.evaluation.sources.match import is_ordered, rows_match
-from helios.evaluation.sources.plain import PlainSqlite
+from helios.evaluation.sources.reply import Layered
+from helios.evaluation.sources.report import summarise
+from helios.evaluation.sources.run import run_system
 from helios.executors.base import Language, NativeQuery
 from helios.routing.formulation.generator import THRESHOLD, SqlGenerator
+from helios.routing.selection import OracleSelector
+from helios.sources.registry import Registry
 
 DATABASES = Path(__file__).parent / "databases"
 SPIDER = Path(__file__).parents[4] / "shared" / "data" / "spider"
@@ -31,16 +37,21 @@ WORDS = """
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
     folder = tmp_path_factory.mktemp("databases")
-    opened = {}
     for script in DATABASES.glob("*.sql"):
-        path = folder / f"{script.stem}.sqlite"
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(folder / f"{script.stem}.sqlite")) as connection:
             connection.executescript(script.read_text(encoding="utf-8"))
-        connection.close()
-        opened[script.stem] = PlainSqlite(path)
-    yield opened
-    for source in opened.values():
-        source.close()
+    with registered(folder, sorted(folder.glob("*.sqlite"))) as opened:
+        yield opened
+
+
+@contextmanager
+def registered(folder, paths):
+    """SQLite files as registered sources, by their names."""
+    file = folder / "sources.yaml"
+    specs = {path.stem: {"kind": "sqlite", "path": str(path)} for path in paths}
+    file.write_text(yaml.safe_dump({"sources": specs}), encoding="utf-8")
+    with Registry.open(file) as registry:
+        yield {source.name: source for source in registry.sources()}
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +113,12 @@ def test_any_question_gives_only_queries_that_run(sources, generator, question):
 
 
 @pytest.mark.skipif(not SPIDER.is_dir(), reason="needs ../shared/data/spider")
-def test_spider_dev_stays_where_it_was_measured():
-    outcomes = measure(
-        read_questions(SPIDER / "dev.jsonl.gz"),
-        lambda name: PlainSqlite(SPIDER / "database" / name / f"{name}.sqlite"),
-    )
-    answered = [outcome for outcome in outcomes if outcome.confidence >= THRESHOLD]
-    assert sum(outcome.right for outcome in outcomes) / len(outcomes) > 0.9
-    assert sum(outcome.right for outcome in answered) / len(answered) > 0.9
-    assert len(answered) / len(outcomes) > 0.8
+def test_spider_dev_stays_where_it_was_measured(tmp_path):
+    questions = list(PARTS["spider"](SPIDER, None))
+    with registered(tmp_path, sorted((SPIDER / "database").glob("*/*.sqlite"))) as opened:
+        system = Layered(OracleSelector({}), {Language.SQL: SqlGenerator()}, list(opened.values()), gold=True)
+        outcomes = run_system(system, questions, opened, threshold=THRESHOLD)
+    report = summarise("generators", outcomes, questions)
+    assert report.value("sql", "execution match") > 0.9
+    assert report.value("sql", "precision of answered") > 0.9
+    assert report.value("sql", "answered") > 0.8

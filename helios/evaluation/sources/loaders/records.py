@@ -118,10 +118,12 @@ def any_records(path: Path) -> Iterator[Numbered | RecordError]:
 
 
 def text_field(path: Path, line: int, record: Record, *names: str) -> str:
-    """The first of some fields that holds text; RecordError where none does."""
+    """The first of some fields that holds text; RecordError where none does, or where it cannot be written as UTF-8."""
     for name in names:
         value = record.get(name)
         if isinstance(value, str) and value.strip():
+            if any("\ud800" <= character <= "\udfff" for character in value):
+                raise RecordError(path, line, f"field {name!r} holds half of a pair of surrogates: no text")
             return value
     wanted = " or ".join(repr(name) for name in names)
     raise RecordError(path, line, f"field {wanted} is missing or holds no text")
@@ -136,10 +138,12 @@ def id_field(path: Path, line: int, record: Record, name: str) -> str:
 
 
 def rows_field(path: Path, line: int, record: Record, name: str) -> list[list[Any]]:
-    """A field that holds a list of rows."""
+    """A field that holds a list of rows of one length."""
     value = record.get(name)
     if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
         raise RecordError(path, line, f"field {name!r} must be a list of rows")
+    if len({len(row) for row in value}) > 1:
+        raise RecordError(path, line, f"the rows of field {name!r} differ in length")
     return value
 
 

@@ -30,6 +30,7 @@ from helios.executors.values import GraphNode, Iri, Value
 
 WIKIDATA, SCIFACT, SPORTREASON, OTTQA = "wikidata", "scifact", "sportreason", "ottqa"
 ENTITY = WIKIDATA_PREFIXES["wd"]
+LIMIT = re.compile(r"\blimit\b", re.IGNORECASE)
 COLLECT = re.compile(r"\bcollect\s*\(|\[\s*\(", re.IGNORECASE)
 """Cypher that makes a list in no particular order: collect() and pattern comprehensions."""
 
@@ -103,7 +104,7 @@ def _wikidata(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]
 def _graphs(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
     def read(path: Path, line: int, record: Record) -> SourceQuestion:
         query, ordered = text_field(path, line, record, "cypher"), is_ordered(str(record.get("cypher")))
-        flags = [TIES] * (ordered or "order_limit_ties_possible" in (record.get("flags") or []))
+        flags = [TIES] * (ordered or bool(LIMIT.search(query)))
         stored, count = rows_field(path, line, record, "answers"), record.get("row_count")
         flags += [UNORDERED_LISTS] * bool(COLLECT.search(query))
         return SourceQuestion(
