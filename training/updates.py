@@ -66,13 +66,20 @@ class Exported:
     """||change - written|| / ||change||, Frobenius norms, by part of the encoder; empty where nothing is lost."""
 
 
-def export(bert: Bert, update: Update, *, base: Path, rank: int, scale: float) -> Exported:
-    """What turns the base of a folder into the trained encoder, as `helios.models.adapters` reads it."""
+def export(
+    bert: Bert, update: Update, *, base: Path, rank: int, scale: float, words: bool = True
+) -> Exported:  # fmt: skip
+    """What turns the base of a folder into the trained encoder, as `helios.models.adapters` reads it.
+
+    Without `words` the change of a full run's word embeddings is not written.
+    """
     if update == "lora":
         return Exported({name: tensor.cpu() for name, tensor in adapter_tensors(bert).items()}, scale, {})
     before = dict(load_bert(base).named_parameters())
     changes = {
-        name: parameter.detach().cpu().float() - before[name].detach() for name, parameter in bert.named_parameters()
+        name: parameter.detach().cpu().float() - before[name].detach()
+        for name, parameter in bert.named_parameters()
+        if words or name != "embeddings.word_embeddings.weight"
     }
     return compress(changes, rank=rank)
 

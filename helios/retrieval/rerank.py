@@ -3,10 +3,12 @@
 An edge's new score is a logit: the score of retrieval brought to that scale, plus a share of the reranker's logit.
 """
 
+import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from time import monotonic
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +16,14 @@ from numpy.typing import NDArray
 from helios.config import RerankSettings
 from helios.graph import Subgraph
 from helios.index.search import Query
+from helios.models.base import WEIGHTS_SHA256, find_base_model
 from helios.models.reranking import Reranker, Scores
 from helios.models.reranking.evidence_text import Evidence, evidence_texts
+from helios.retrieval.expansion import EdgeScorer, NodeScorer
 from helios.retrieval.part import SearchPart
 from helios.types import Edge, ScoredEdge
+
+log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 SHARPNESS = 10.0
@@ -47,26 +53,12 @@ class Mix:
         return self.scale * retrieved
 
 
-class EdgeScorer(Protocol):
-    """What scores edges that were not retrieved as retrieval would have scored them."""
-
-    def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
-        """One score an edge."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeScores:
-    """Relevance of nodes to a question: numbers of the part (segments, then passages), logits, which were read."""
-
-    nodes: NDArray[np.int64]
-    values: FloatArray
-    done: NDArray[np.bool_]
-
-
 def load_reranker(
     role: Literal["edge", "node"], settings: RerankSettings, *, base: str | None = None, lanes: int | None = None
 ) -> Reranker | None:
     """The reranker that the settings ask for, None for `none`; `base` is the folder of the shared encoder.
+
+    The packaged ones fit the shared encoder alone: with another base there is none, which is logged.
 
     Raises ModelError for a model or a library that is missing.
     """
@@ -77,6 +69,9 @@ def load_reranker(
         case "embedded":
             from helios.models.reranking.embedded import EmbeddedReranker
 
+            if model is None and base is not None and find_base_model(base).sha256 != WEIGHTS_SHA256:
+                log.warning("encoder.model=%s is not what the packaged rerankers were trained on: no reranking", base)
+                return None
             return EmbeddedReranker.load(
                 role, model, base=base, runtime=settings.runtime, max_tokens=settings.max_tokens,
                 batch_tokens=settings.batch_tokens, lanes=lanes,
@@ -147,16 +142,26 @@ class MixedEdges:
 
 
 class RerankedNodes:
-    """g_n as the node scorer of expansion: nodes that the deadline left out come after the worst that was read."""
+    """g_n as the node scorer of expansion: its logit for the best `limit` nodes is added to that of retrieval."""
 
-    def __init__(self, part: SearchPart, reranker: Reranker, *, deadline: float | None = None) -> None:
-        self.part, self.reranker, self.deadline = part, reranker, deadline
+    def __init__(
+        self, part: SearchPart, reranker: Reranker, retrieval: NodeScorer, *, weight: float, limit: int,
+        deadline_ms: float | None = None,
+    ) -> None:  # fmt: skip
+        self.part, self.reranker, self.retrieval = part, reranker, retrieval
+        self.weight, self.limit, self.deadline_ms = weight, limit, deadline_ms
 
     def score(self, query: Query, nodes: NDArray[np.int64], subgraph: Subgraph) -> FloatArray:
-        """One logit a node (segments, then passages, by their numbers in the part), the first ones first."""
-        read = score_nodes(self.part, self.reranker, query.text, nodes, deadline=self.deadline)
-        worst = read.values[read.done].min(initial=0.0) - 1.0
-        return np.where(read.done, read.values, worst).astype(np.float32)
+        """One logit a node (segments, then passages, by their numbers in the part), B in all.
+
+        Nodes that the deadline left out keep what retrieval gave them.
+        """
+        logits = np.array(self.retrieval.score(query, nodes, subgraph), np.float32)
+        best = np.argsort(-logits, kind="stable")[: self.limit]
+        deadline = deadline_in(self.deadline_ms)
+        read = score_nodes(self.part, self.reranker, query.text, nodes[best], deadline=deadline)
+        logits[best[read.done]] += np.float32(self.weight) * read.values[read.done]
+        return logits
 
 
 def score_nodes(
@@ -168,24 +173,9 @@ def score_nodes(
     return score_edges(part, reranker, question, edges, deadline=deadline)
 
 
-def node_scores(
-    part: SearchPart, reranker: Reranker, question: str, subgraph: Subgraph, *, limit: int | None = None,
-    deadline: float | None = None,
-) -> NodeScores:  # fmt: skip
-    """g_n of the nodes of a subgraph, those of the best edges first, `limit` of them at most."""
-    nodes = np.array(list(_nodes(subgraph, part.graph.segment_count))[:limit], np.int64)
-    scores = score_nodes(part, reranker, question, nodes, deadline=deadline)
-    return NodeScores(nodes, scores.values, scores.done)
-
-
-def _nodes(subgraph: Subgraph, segments: int) -> Iterable[int]:
-    found = (
-        node
-        for scored in subgraph.edges
-        for node in (scored.edge.segment, None if scored.edge.passage is None else scored.edge.passage + segments)
-        if node is not None
-    )
-    return dict.fromkeys(found)
+def deadline_in(milliseconds: float | None) -> float | None:
+    """So many milliseconds from now, as time.monotonic counts; None for no end."""
+    return None if milliseconds is None else monotonic() + milliseconds / 1e3
 
 
 def _evidence(part: SearchPart, edges: Sequence[Edge]) -> list[Evidence]:

@@ -5,7 +5,6 @@ without one the reranker brings fused scores to that scale.
 """
 
 from contextlib import ExitStack
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from helios.config import Config
@@ -15,10 +14,10 @@ from helios.models.encoder import TokenEncoder
 from helios.models.reranking import Reranker
 from helios.once import once
 from helios.retrieval.edges import EdgeIndex
-from helios.retrieval.expansion import EdgeScorer, NodeExpander, NodeScorer
+from helios.retrieval.expansion import BestEdges, EdgeScorer, NodeExpander, NodeScorer
 from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement.base import Refinement, RefinementReport, Refiner
-from helios.retrieval.rerank import Mix, MixedEdges, RerankedNodes, load_reranker, rerank_edges
+from helios.retrieval.rerank import Mix, MixedEdges, RerankedNodes, deadline_in, load_reranker, rerank_edges
 
 if TYPE_CHECKING:
     from helios.llm.budget import Budget
@@ -59,7 +58,7 @@ class Stages:
         settings = self.config.rerank
         return rerank_edges(
             self.part, self.edge_reranker, question, subgraph, k1=settings.k1, k2=max(settings.k2, self.depth),
-            mix=self._mix(subgraph), deadline=_deadline(settings.deadline_ms),
+            mix=self._mix(subgraph), deadline=deadline_in(settings.deadline_ms),
         )  # fmt: skip
 
     def expand(self, question: str, subgraph: Subgraph) -> Subgraph:
@@ -68,7 +67,7 @@ class Stages:
             return subgraph
         scorer: EdgeScorer = self.edges.new_edges(self.part)
         if self.edge_reranker is not None:
-            deadline = _deadline(self.config.rerank.deadline_ms)
+            deadline = deadline_in(self.config.rerank.deadline_ms)
             scorer = MixedEdges(self.part, self.edge_reranker, scorer, self._mix(subgraph), deadline=deadline)
         return self.expander.expand(question, subgraph, edge_scorer=scorer)
 
@@ -93,7 +92,9 @@ class Stages:
 
     @once
     def node_reranker(self) -> Reranker | None:
-        """g_n, None where reranking is off."""
+        """g_n, None where reranking is off or no node is to be read."""
+        if self.config.rerank.nodes == 0:
+            return None
         if self._like is not None and self._like.config.rerank == self.config.rerank:
             return self._like.node_reranker
         return load_reranker("node", self.config.rerank, base=self.config.encoder.model)
@@ -101,8 +102,13 @@ class Stages:
     @once
     def expander(self) -> NodeExpander:
         """The expander, with g_n as its scorer of seeds where there is a reranker."""
-        reranker = self.node_reranker
-        scorer: NodeScorer | None = None if reranker is None else RerankedNodes(self.part, reranker)
+        reranker, settings = self.node_reranker, self.config.rerank
+        scorer: NodeScorer = BestEdges(self.part)
+        if reranker is not None:
+            scorer = RerankedNodes(
+                self.part, reranker, scorer, weight=settings.weight, limit=settings.nodes,
+                deadline_ms=settings.deadline_ms,
+            )  # fmt: skip
         return NodeExpander(self.part, self.encoder, self.config.expansion, node_scorer=scorer)
 
     @once
@@ -144,7 +150,3 @@ class Stages:
         if self.edges.ranker is not None or not subgraph.edges:
             return Mix(weight)
         return Mix.of_fused(weight, subgraph.edges[0].score)
-
-
-def _deadline(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else monotonic() + milliseconds / 1e3

@@ -43,7 +43,7 @@ def test_defaults_of_this_version_win_over_those_at_the_time_of_the_build(snapsh
     snapshot.manifest = manifest
     settings = search_settings(snapshot, load_config(overrides=["search.k=9"]))
     assert (settings.search.k, settings.search.candidates) == (9, Config().search.candidates)
-    assert settings.rerank.backend == "none"
+    assert settings.rerank == Config().rerank
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,15 @@ from helios.graph import Subgraph
 from helios.index.search import Query
 from helios.models.reranking import Scores
 from helios.retrieval.edges import FactoredEdges
+from helios.retrieval.expansion import BestEdges
 from helios.retrieval.rerank import (
     Mix,
     MixedEdges,
     RerankedNodes,
     load_reranker,
-    node_scores,
     rerank_edges,
     score_edges,
+    score_nodes,
 )
 from helios.types import Origin, ScoredEdge
 
@@ -113,18 +114,6 @@ def test_edges_are_read_with_row_and_passage(engine, subgraph):
     assert engine.corpus.passages[edge.passage].title in text
 
 
-def test_nodes_are_scored_once_those_of_the_best_edges_first(engine, subgraph):
-    reranker = WordCount("gallium")
-    found = node_scores(engine.part, reranker, QUESTION, subgraph)
-    nodes = subgraph.nodes()
-    segments = engine.graph.segment_count
-    assert sorted(found.nodes.tolist()) == [*nodes.segments, *(p + segments for p in nodes.passages)]
-    assert found.done.all()
-    assert len(found.values) == len(found.nodes) == len(reranker.seen)
-    few = node_scores(engine.part, reranker, QUESTION, subgraph, limit=3)
-    assert few.nodes.tolist() == found.nodes[:3].tolist()
-
-
 def test_new_edges_get_scores_of_the_same_scale(engine, subgraph):
     query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), engine.part.tokens)
     retrieved = {scored.edge: scored.score for scored in subgraph.edges}
@@ -143,13 +132,30 @@ def test_new_edges_get_scores_of_the_same_scale(engine, subgraph):
     np.testing.assert_allclose(late.score(query, edges), wanted, rtol=1e-4)
 
 
-def test_nodes_that_were_not_read_come_last(engine, subgraph):
+@pytest.fixture
+def nodes(engine, subgraph):
+    touched = subgraph.nodes()
+    return np.array([*touched.segments, *(p + engine.graph.segment_count for p in touched.passages)], np.int64)
+
+
+def test_the_best_nodes_are_read_once_and_gain_their_logit(engine, subgraph, nodes):
     query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), engine.part.tokens)
-    nodes = node_scores(engine.part, WordCount("gallium"), QUESTION, subgraph).nodes
-    scorer = RerankedNodes(engine.part, WordCount("a", reach=4), deadline=time.monotonic() + 1)
-    scores = scorer.score(query, nodes, subgraph)
-    assert scores.shape == nodes.shape
-    assert scores[4:].max() < scores[:4].min()
+    retrieval, reranker = BestEdges(engine.part), WordCount("the")
+    before = retrieval.score(query, nodes, subgraph)
+    best = np.argsort(-before, kind="stable")[:5]
+    read = score_nodes(engine.part, WordCount("the"), QUESTION, nodes[best]).values
+    after = RerankedNodes(engine.part, reranker, retrieval, weight=0.5, limit=5).score(query, nodes, subgraph)
+    assert len(reranker.seen) == 5
+    assert read.any()
+    np.testing.assert_allclose((after - before)[best], 0.5 * read, atol=1e-5)
+    assert np.array_equal(np.delete(after, best), np.delete(before, best))
+
+
+def test_nodes_that_the_deadline_left_out_keep_their_score(engine, subgraph, nodes):
+    query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), engine.part.tokens)
+    retrieval = BestEdges(engine.part)
+    late = RerankedNodes(engine.part, WordCount("a", reach=0), retrieval, weight=9.0, limit=5, deadline_ms=1000.0)
+    assert np.array_equal(late.score(query, nodes, subgraph), retrieval.score(query, nodes, subgraph))
 
 
 def test_settings_choose_the_reranker(tmp_path):

@@ -5,11 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helios.config import RerankSettings
 from helios.corpus.sample import sample_path
 from helios.engine import Engine
 from helios.errors import ConfigError, ModelError
 from helios.evaluation.questions import read_questions
 from helios.index.search import Query
+from helios.models.base import FILES, find_base_model
+from helios.models.reranking.embedded import packaged
+from helios.retrieval.rerank import load_reranker
 from helios.retrieval.stages import READ
 from helios.types import Edge, Origin
 
@@ -20,10 +24,11 @@ def opened(index: Path, *settings: str) -> Engine:
     return Engine.open(index, overrides=settings, threads=1)
 
 
-def test_only_local_refinement_is_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
+def test_reranking_and_local_refinement_are_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
     assert engine.stages.depth == READ
+    assert engine.stages.edge_reranker is not None
     assert engine.search("Where does the river end ?", k=10).notes == ()
-    with opened(sample_index, "refinement.mode=off") as plain:
+    with opened(sample_index, "refinement.mode=off", "rerank.backend=none") as plain:
         found = plain.retrieve_edges(QUESTION, k=10)
         evidence = plain.search(QUESTION, k=10)
         assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]
@@ -78,3 +83,19 @@ def test_a_reranker_that_is_not_there_is_named(sample_index: Path, tmp_path: Pat
         pytest.raises(ModelError, match=r"none\.safetensors"),
     ):
         engine.search(QUESTION, k=3)
+
+
+def test_the_packaged_reranker_is_for_its_own_base(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    base = find_base_model()
+    for name in FILES:
+        (tmp_path / name).symlink_to(base.folder / name)
+    assert load_reranker("edge", RerankSettings(), base=str(tmp_path)) is not None
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "model.safetensors").write_bytes((base.folder / "model.safetensors").read_bytes() + b"\0")
+    assert load_reranker("edge", RerankSettings(), base=str(tmp_path)) is None
+    assert "no reranking" in caplog.text
+    asked = RerankSettings(edge_model=str(packaged("edge")))
+    reranker = load_reranker("edge", asked, base=str(tmp_path))
+    assert reranker is not None
+    with pytest.raises(ModelError, match="was trained on a base with SHA-256 53aa51172d14"):
+        reranker.score(QUESTION, ["a text"])

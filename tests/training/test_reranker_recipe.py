@@ -1,20 +1,22 @@
 """Training a reranker on the sample corpus: lessons, loss, measures, and the file that search reads."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 from helios.engine import Engine
 from helios.errors import EvaluationError
 from helios.evaluation.edges import EdgeId
 from helios.evaluation.questions import Question
+from helios.index.durable import sha256_file
 from helios.models.bert import load_bert
 from helios.models.reranking.embedded import EmbeddedReranker
 from helios.models.reranking.pair import load_pair_scorer
+from training.cards import read_card
 from training.errors import TrainingError
 from training.holdout import is_held_out
 from training.reranker import RerankerRecipe, RerankerSettings, train_reranker
@@ -126,9 +128,13 @@ def test_training_writes_what_search_reads(engine, lessons, sample_index, tmp_pa
     )
     scores = train_reranker(settings, tmp_path / "run")
     path = tmp_path / "run" / "edge-reranker.safetensors"
-    card = json.loads((tmp_path / "run" / "card.json").read_text())
-    assert card["held_out_scores"] == pytest.approx(scores)
-    assert card["held_out"] == sum(is_held_out(lesson.table, share=settings.data.held_out) for lesson in lessons) > 0
+    card = read_card(tmp_path / "run")
+    assert card.scores == pytest.approx(scores)
+    held_out = sum(is_held_out(lesson.table, share=settings.data.held_out) for lesson in lessons)
+    assert card.settings["questions held out"] == held_out > 0
+    assert card.files == {path.name: sha256_file(path)}
+    with safe_open(path, framework="pt") as file:
+        assert float(file.metadata()["weight"]) == scores["weight"]
     recipe = RerankerRecipe(engine.corpus, lessons, settings.model_copy(update={"start": path}))
     lesson = recipe.held_out[0]
     from safetensors.torch import load_file
@@ -192,19 +198,23 @@ def test_all_weights_can_be_trained(engine, lessons, tmp_path):
         for parameter in recipe.adapted:
             if parameter.grad is not None and bool(parameter.grad.any()):
                 parameter -= 0.02 * parameter.norm() / parameter.grad.norm() * parameter.grad
-    errors = recipe.save(tmp_path / "edge-reranker.safetensors", {})
-    assert errors["layers"] < 0.3
+    exported = recipe.export()
+    assert exported.errors["layers"] < 0.3
+    assert not any("word_embeddings" in name for name in exported.tensors)
+    recipe.save(tmp_path / "edge-reranker.safetensors", exported)
     read = load_pair_scorer(load_bert(recipe.base.folder), tmp_path / "edge-reranker.safetensors")
     before = load_bert(recipe.base.folder)
     name = "layers.3.up.weight"
     trained, written = recipe.scorer.bert.get_parameter(name), read.bert.get_parameter(name)
     change = float((trained - before.get_parameter(name)).detach().norm())
     assert float((trained - written).detach().norm()) < 0.5 * change > 0.0
+    recipe.load_written(tmp_path / "edge-reranker.safetensors")
+    assert torch.equal(recipe.scorer.bert.get_parameter(name), written)
 
 
 def test_an_adapter_of_another_rank_is_refused(engine, lessons, tmp_path):
     recipe = RerankerRecipe(engine.corpus, lessons, SETTINGS)
-    recipe.save(tmp_path / "a.safetensors", {})
+    recipe.save(tmp_path / "a.safetensors", recipe.export())
     begin_from(recipe.scorer.bert, tmp_path / "a.safetensors", scale=1.0)
     with pytest.raises(TrainingError, match="set rank to its"):
         RerankerRecipe(

@@ -83,11 +83,23 @@ def load_pair_scorer(bert: Bert, path: Path) -> PairScorer:
     return scorer.eval()
 
 
-def _pooling(path: Path) -> Pooling:
-    from safetensors import safe_open
+def trained_base(path: Path) -> str | None:
+    """SHA-256 of the base that a reranker was trained on; None for a file that does not say."""
+    return _metadata(path).get("base")
 
-    with safe_open(path, framework="pt") as file:
-        named = (file.metadata() or {}).get("pooling")
+
+def _metadata(path: Path) -> dict[str, str]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {})
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path}: no readable reranker ({error}); expected a file of `helios train`") from error
+
+
+def _pooling(path: Path) -> Pooling:
+    named = _metadata(path).get("pooling")
     for pooling in POOLINGS:
         if pooling == named:
             return pooling

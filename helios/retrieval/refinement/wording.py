@@ -190,11 +190,14 @@ def _is_match(words: tuple[str, ...], position: int) -> bool:
     return not follows or follows in _AFTER_NOUN or before in _KINDS_OF_FINAL or before.isdigit()
 
 
-_AFTER_NOUN = frozenset(
+_AFTER_FINAL = (
     "of in at to between against on for from by with and or who that which where when as is was were are has had did "
-    "do does held played match appearance appearances _".split()
+    "do does held played match appearance appearances _"
 )
-_KINDS_OF_FINAL = frozenset("semi quarter grand cup league conference championship singles doubles playoff".split())
+_AFTER_NOUN = frozenset(_AFTER_FINAL.split())
+_KINDS_OF_FINAL = frozenset(
+    ("semi", "quarter", "grand", "cup", "league", "conference", "championship", "singles", "doubles", "playoff")
+)
 _FIXED: dict[str, tuple[Sense, bool, str]] = {
     "oldest": (Sense.AGE, False, "age birth born " + _TIME_HINTS),
     "eldest": (Sense.AGE, False, "age birth born"),
