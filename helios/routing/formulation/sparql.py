@@ -34,7 +34,8 @@ class _Scope:
         self.mark = mark
         """What the variables of this scope end in, so that they are not those around it."""
         self.variables: dict[ColumnRef, str] = {}
-        self.lines: list[str] = []
+        self.facts: dict[str, dict[str, None]] = {}
+        """What is said of each variable: a predicate and its object."""
         self.filters: list[str] = []
 
     def select(self, plan: Plan) -> str:
@@ -62,7 +63,7 @@ class _Scope:
         """The triples of a plan's tables and joins, and its conditions."""
         for table in plan.tables:
             path = "a" if self.tables.types[0].endswith("#type") else iri_text(self.tables.types[0])
-            self.lines.append(f"{self.resource(table)} {path} {iri_text(self.tables.classes[table])} .")
+            self.fact(self.resource(table), f"{path} {iri_text(self.tables.classes[table])}")
         for join in plan.joins:
             self._join(join)
         for some in plan.where:
@@ -70,7 +71,11 @@ class _Scope:
             self.filters += [f"FILTER({' || '.join(tests)})"] if all(tests) else []
 
     def body(self) -> str:
-        return " ".join([*dict.fromkeys(self.lines), *self.filters])
+        triples = [f"{subject} {' ; '.join(facts)} ." for subject, facts in self.facts.items()]
+        return " ".join([*triples, *self.filters])
+
+    def fact(self, subject: str, fact: str) -> None:
+        self.facts.setdefault(subject, {})[fact] = None
 
     def variable(self, column: ColumnRef) -> str:
         """The variable of a column's value; the triple that binds it is written with it."""
@@ -84,7 +89,7 @@ class _Scope:
         self.variables[column] = variable
         predicate = self.tables.columns.get(column)
         if predicate is not None:
-            self.lines.append(f"{self.resource(column.table)} {iri_text(predicate.iri)} {variable} .")
+            self.fact(self.resource(column.table), f"{iri_text(predicate.iri)} {variable}")
 
     def resource(self, table: str) -> str:
         return self.variable(ColumnRef(table, ""))
@@ -168,9 +173,9 @@ class _Scope:
         backward = self.tables.links.get((join.right, join.left))
         left, right = self.resource(join.left.table), self.resource(join.right.table)
         if forward is not None:
-            self.lines.append(f"{left} {iri_text(forward)} {right} .")
+            self.fact(left, f"{iri_text(forward)} {right}")
         elif backward is not None:
-            self.lines.append(f"{right} {iri_text(backward)} {left} .")
+            self.fact(right, f"{iri_text(backward)} {left}")
         else:
             self.bind(join.right, self.variable(join.left))
 
@@ -189,7 +194,7 @@ class _Scope:
         inner.match(plan)
         variable = f"?value{next(self.numbers)}"
         expression = inner.expression(plan.select[0])
-        self.lines.append(f"{{ SELECT ({expression} AS {variable}) WHERE {{ {inner.body()} }} }}")
+        self.filters.append(f"{{ SELECT ({expression} AS {variable}) WHERE {{ {inner.body()} }} }}")
         return variable
 
     def _combined(self, plan: Plan, first: str) -> str:
