@@ -14,6 +14,7 @@ from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.executors.sparql.terms import iri_text
 from helios.routing.formulation.plan import ColumnRef
+from helios.routing.formulation.properties import is_iri
 from helios.routing.formulation.words import name_words
 from helios.sources.base import Source, ValueHit
 from helios.sources.descriptor import Column, ForeignKey, RdfSchema, RdfTerm, RelationalSchema, TableSchema
@@ -65,12 +66,24 @@ class RdfTables:
         return _TableReader(schema, source, types).tables()
 
     def find_values(self, source: Source, phrases: Sequence[str]) -> list[ValueHit]:
-        """Stored values with the table and the column that hold them."""
+        """Stored values with the table and the column that hold them; an entity's are in its own classes alone."""
+        hits = [(hit, self.places.get(hit.place[0], [])) for hit in source.find_values(phrases) if hit.place]
+        shared = {hit.entity for hit, places in hits if len(places) > 1 and is_iri(hit.entity)}
+        classes = self._classes_of(source, sorted(shared)) if shared else {}
         return [
             ValueHit(hit.phrase, hit.value, (place.table, place.column), hit.score, hit.entity)
-            for hit in source.find_values(phrases)
-            for place in self.places.get(hit.place[0] if len(hit.place) == 1 else "", ())
+            for hit, places in hits
+            for place in places
+            if self.classes[place.table] in classes.get(hit.entity, (self.classes[place.table],))
         ]
+
+    def _classes_of(self, source: Source, entities: Sequence[str]) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        path = "|".join(map(iri_text, self.types))
+        named = " ".join(map(iri_text, entities))
+        for entity, class_ in _rows(source, f"SELECT ?e ?c WHERE {{ VALUES ?e {{ {named} }} ?e {path} ?c }}"):
+            found.setdefault(str(entity), set()).add(str(class_))
+        return found
 
 
 class _TableReader:
@@ -120,7 +133,8 @@ class _TableReader:
 
     def _unique_columns(self, term: RdfTerm) -> list[str]:
         """Columns that have one value an instance, and no value twice."""
-        rows = self._rows(
+        rows = _rows(
+            self.source,
             f"SELECT ?p (COUNT(?o) AS ?n) (COUNT(DISTINCT ?o) AS ?d) (COUNT(DISTINCT ?s) AS ?i) "
             f"WHERE {{ ?s {self.path} {iri_text(term.iri)} ; ?p ?o FILTER(isLiteral(?o)) }} GROUP BY ?p"
         )
@@ -133,7 +147,8 @@ class _TableReader:
         table, other = self.table_of[term.iri], self.table_of[target]
         iris = {column.iri: ref.column for ref, column in self.columns.items() if ref.table == other}
         own = {column.iri: ref for ref, column in self.columns.items() if ref.table == table}
-        rows = self._rows(
+        rows = _rows(
+            self.source,
             f"SELECT ?d ?k (COUNT(*) AS ?n) WHERE {{ ?a {self.path} {iri_text(term.iri)} ; {iri_text(predicate.iri)} ?b "
             f". ?b {self.path} {iri_text(target)} ; ?k ?v . ?a ?d ?v FILTER(isLiteral(?v)) }} GROUP BY ?d ?k"
         )
@@ -150,9 +165,17 @@ class _TableReader:
             self.keys[other] = there.column
             self.columns.pop(own[predicate.iri], None)
         else:
-            here, there = own[predicate.iri], ColumnRef(other, "")
+            here, there = self._nameless(own[predicate.iri], said, other), ColumnRef(other, "")
         self.links[here, there] = predicate.iri
         self.foreign[table].append(ForeignKey((here.column,), other, (there.column,)))
+
+    def _nameless(self, column: ColumnRef, said: set[str], other: str) -> ColumnRef:
+        """A link that says no more than the class it leads to is no attribute: it gets a name without words."""
+        if not said <= set(name_words(other)):
+            return column
+        bare = ColumnRef(column.table, "·" * (1 + len(self.links)))
+        self.columns[bare] = self.columns.pop(column)
+        return bare
 
     def _key(self, table: str, unique: Sequence[str]) -> None:
         """The key of a table that no link showed: a column without repeated values that is called one."""
@@ -175,12 +198,15 @@ class _TableReader:
         columns.append(Column("", RESOURCE, primary_key=table not in self.keys))
         return TableSchema(table, tuple(columns), tuple(self.foreign[table]), term.count, term.comment)
 
-    def _rows(self, text: str) -> Sequence[Sequence[object]]:
-        try:
-            return self.source.execute(NativeQuery(Language.SPARQL, text), ASKED).rows
-        except SourceError as error:
-            log.info("keys of %s are not known: %s", self.source.name, error)
-            return ()
+
+
+def _rows(source: Source, text: str) -> Sequence[Sequence[object]]:
+    """Rows of a query that only helps; none where it fails."""
+    try:
+        return source.execute(NativeQuery(Language.SPARQL, text), ASKED).rows
+    except SourceError as error:
+        log.info("%s is read without %s: %s", source.name, text[:80], error)
+        return ()
 
 
 def _datatypes(predicate: RdfTerm, schema: RdfSchema) -> tuple[str, ...]:

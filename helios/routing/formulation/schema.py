@@ -64,7 +64,8 @@ class SchemaView:
     @classmethod
     def of(cls, schema: RelationalSchema) -> "SchemaView":
         """Read a descriptor's schema."""
-        view = cls({table.name: _table_view(table) for table in schema.tables})
+        said = {word for table in schema.tables for word in name_words(table.name)}
+        view = cls({table.name: _table_view(table, said) for table in schema.tables})
         declared = list(_declared(schema.tables, view.tables))
         covered = {table for pair in declared for table in (pair[0].table, pair[1].table)}
         if len(covered) < len(view.tables):
@@ -110,11 +111,12 @@ class SchemaView:
         return None
 
 
-def _table_view(table: TableSchema) -> TableView:
+def _table_view(table: TableSchema, said: set[str]) -> TableView:
+    """A table as seen; `said` are the words of all tables' names."""
     words = tuple(dict.fromkeys(name_words(table.name)))
     foreign = {column for key in table.foreign_keys for column in key.columns}
     primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
-    columns = tuple(_column_view(table.name, words, column, foreign, set(primary)) for column in table.columns)
+    columns = tuple(_column_view(table.name, words, said, column, foreign, set(primary)) for column in table.columns)
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
     return TableView(table.name, words, columns, keys, linking=len(referring) > 1)
@@ -129,11 +131,11 @@ def _guessed_key(table: TableSchema, foreign: set[str]) -> list[str]:
 
 
 def _column_view(
-    table: str, table_words: tuple[str, ...], column: Column, foreign: set[str], primary: set[str]
+    table: str, own: tuple[str, ...], said: set[str], column: Column, foreign: set[str], primary: set[str]
 ) -> ColumnView:
     words = name_words(column.name)
     if len(words) == 1:
-        words = _unglued(words[0], table_words, key=column.name in foreign | primary)
+        words = _unglued(words[0], own, said, key=column.name in foreign | primary)
     numeric = NUMERIC.search(column.type) is not None or _numbers(column.samples)
     temporal = TEMPORAL.search(column.type) is not None or bool({"date", "year", "time"} & set(words))
     return ColumnView(
@@ -143,10 +145,10 @@ def _column_view(
     )  # fmt: skip
 
 
-def _unglued(word: str, table_words: tuple[str, ...], *, key: bool) -> tuple[str, ...]:
-    """A name of two words without a border between them: a table's word, or its first letters, and what is said of it.
+def _unglued(word: str, table_words: tuple[str, ...], said: set[str], *, key: bool) -> tuple[str, ...]:
+    """A name of two words without a border: the table's own word or its first letters, or another table's word.
 
-    The word in front of a key's `id` may be of another table.
+    Whatever stands in front of a key's `id` is a word.
     """
     for last in GLUED:
         first = word.removesuffix(last)
@@ -155,6 +157,8 @@ def _unglued(word: str, table_words: tuple[str, ...], *, key: bool) -> tuple[str
         own = next((w for w in table_words if w.startswith(first) or lemma(w) == lemma(first)), None)
         if own is not None:
             return own, *name_words(last)
+        if lemma(first) in said:
+            return lemma(first), *name_words(last)
         if key and last == "id":
             return *name_words(first), last
     return (word,)
