@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from helios.errors import SourceError
 from helios.executors.base import Language, NativeQuery
+from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cypher
 from helios.routing.formulation.graph_reading import GraphReading
@@ -40,7 +41,7 @@ class CypherGenerator:
 
     def formulate(self, question: str, source: Source) -> Sequence[Candidate]:
         schema = source.descriptor().schema
-        if not isinstance(schema, GraphSchema) or not schema.labels:
+        if not isinstance(schema, GraphSchema) or not schema.labels or asks_nothing(question):
             return []
         vocabulary = self.vocabulary(source, schema)
         reading = GraphReading(vocabulary.read(question, source), vocabulary)

@@ -13,6 +13,7 @@ from threading import Lock
 
 from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.doubt import far_values, unmet_cues, unplaced
@@ -75,7 +76,7 @@ class SqlGenerator:
     def formulate(self, question: str, source: Source) -> list[Candidate]:
         """Queries best first; those under `threshold` are guesses that a caller should not answer from."""
         schema = source.descriptor().schema
-        if not isinstance(schema, RelationalSchema):
+        if not isinstance(schema, RelationalSchema) or asks_nothing(question):
             return []
         readings = read_question(question, self._view(source, schema), source.find_values)
         return tried(

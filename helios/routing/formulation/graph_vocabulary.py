@@ -188,7 +188,9 @@ class GraphVocabulary:
         for name in self.relationships:
             first, *rest = name_words(name)
             if first not in FUNCTION_WORDS and same_verb(text, first):
-                following = [word.lower() for word, is_quoted in tokens[start + 1 : start + 1 + len(rest)] if not is_quoted]
+                following = [
+                    word.lower() for word, is_quoted in tokens[start + 1 : start + 1 + len(rest)] if not is_quoted
+                ]
                 found[name] = 1 + len(rest) * (bool(rest) and following == rest)
         if not found:
             return None

@@ -136,7 +136,7 @@ class _TableReader:
         rows = _rows(
             self.source,
             f"SELECT ?p (COUNT(?o) AS ?n) (COUNT(DISTINCT ?o) AS ?d) (COUNT(DISTINCT ?s) AS ?i) "
-            f"WHERE {{ ?s {self.path} {iri_text(term.iri)} ; ?p ?o FILTER(isLiteral(?o)) }} GROUP BY ?p"
+            f"WHERE {{ ?s {self.path} {iri_text(term.iri)} ; ?p ?o FILTER(isLiteral(?o)) }} GROUP BY ?p",
         )
         single = {str(p) for p, *counts in rows if {int(str(n)) for n in counts} == {term.count}}
         table = self.table_of[term.iri]
@@ -149,8 +149,8 @@ class _TableReader:
         own = {column.iri: ref for ref, column in self.columns.items() if ref.table == table}
         rows = _rows(
             self.source,
-            f"SELECT ?d ?k (COUNT(*) AS ?n) WHERE {{ ?a {self.path} {iri_text(term.iri)} ; {iri_text(predicate.iri)} ?b "
-            f". ?b {self.path} {iri_text(target)} ; ?k ?v . ?a ?d ?v FILTER(isLiteral(?v)) }} GROUP BY ?d ?k"
+            f"SELECT ?d ?k (COUNT(*) AS ?n) WHERE {{ ?a {self.path} {iri_text(term.iri)} ; {iri_text(predicate.iri)} "
+            f"?b . ?b {self.path} {iri_text(target)} ; ?k ?v . ?a ?d ?v FILTER(isLiteral(?v)) }} GROUP BY ?d ?k",
         )
         said = set(name_words(predicate.label))
         pairs = [
@@ -197,7 +197,6 @@ class _TableReader:
         ]  # fmt: skip
         columns.append(Column("", RESOURCE, primary_key=table not in self.keys))
         return TableSchema(table, tuple(columns), tuple(self.foreign[table]), term.count, term.comment)
-
 
 
 def _rows(source: Source, text: str) -> Sequence[Sequence[object]]:

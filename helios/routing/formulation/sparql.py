@@ -220,4 +220,3 @@ def _constant(value: Value) -> str:
         case int() | float():
             return repr(value)
     return term_text(value)
-

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from helios.executors.base import Language, NativeQuery
 from helios.models.encoder import TokenEncoder
+from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.entity_linking import FUNCTION_WORDS, EntityLink, folded, link_entities
 from helios.routing.formulation.properties import LABELS, Fact, facts_about, predicates_of
@@ -75,7 +76,7 @@ class SparqlGenerator:
         return cls(pooled(encoder))
 
     def formulate(self, question: str, source: Source) -> Sequence[Candidate]:
-        if source.language is not Language.SPARQL:
+        if source.language is not Language.SPARQL or asks_nothing(question):
             return []
         planned = self.over_tables.formulate(question, source)
         if self.over_tables.tables(source)[0] is not None and not predicates_of(source).keys() & set(LABELS):
