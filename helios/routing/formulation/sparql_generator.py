@@ -86,7 +86,8 @@ class SparqlGenerator:
             Candidate(_query(reading), confidence(readings, i), _explained(reading))
             for i, reading in enumerate(readings[: self.limit])
         ]
-        return sorted([*hops, *planned], key=lambda candidate: -candidate.confidence)
+        surest = max(hops[:1] + planned[:1], key=lambda candidate: candidate.confidence, default=None)
+        return [*planned, *hops] if planned and surest is planned[0] else [*hops, *planned]
 
     def readings(self, question: str, source: Source) -> list[Reading]:
         """All readings, best first; only the best few are compared with an example of their answers."""
