@@ -215,7 +215,8 @@ def test_trivial_queries_cost_little(ladybug: Any) -> None:
 def test_many_different_queries_do_not_use_up_the_buffers(ladybug: Any) -> None:
     """Statements and results that are kept hold some 2 MB each, out of 128."""
     for number in range(150):
-        text = f"MATCH (a)-[r]->(b) WHERE $least < {number + 1} RETURN a.name AS n{number}, count(r) AS c ORDER BY c LIMIT 3"
+        matched = f"MATCH (a)-[r]->(b) WHERE $least < {number + 1}"
+        text = f"{matched} RETURN a.name AS n{number}, count(r) AS c ORDER BY c LIMIT 3"
         assert len(ask(ladybug, text, least=0)) == 3
 
 
