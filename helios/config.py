@@ -187,7 +187,7 @@ class RoutingSettings(Section):
     sql_confidence: float = Field(default=0.65, ge=0.0, le=1.0)
     """Confidence from which SQL made without a language model is run; below it there is keyword evidence."""
     sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
-    cypher_confidence: float = Field(default=0.8, ge=0.0, le=1.0)
+    cypher_confidence: float = Field(default=0.7, ge=0.0, le=1.0)
     source_seconds: float = Field(default=30.0, gt=0.0)
     """Deadline of one source, with formulation and repairs."""
     evidence: int = Field(default=20, ge=1)

@@ -7,7 +7,9 @@ is read before it runs: it may hold operators that read, join and compute, no ot
 import json
 import re
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
@@ -144,23 +146,37 @@ class LadybugSession:
         given = {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}
         try:
             self._passed(text)
-            result = self._connection.execute(text, given)
+            result = self._executed(text, given)
             return result.get_column_names(), self._rows(result)
         except (RuntimeError, ValueError, TypeError, OverflowError) as error:
             raise QueryFailed(str(error).strip()) from error
 
+    def _executed(self, text: str, given: Mapping[str, Value]) -> Any:
+        """A statement of its own for each query: ladybug 0.22 keeps those that it prepares itself, with their buffers.
+
+        It calls this way of asking deprecated, but has no other that gives them back.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return self._connection.execute(self._connection.prepare(text, given), given)
+
     def _check_plan(self, text: str) -> None:
-        plan = self._connection.execute("EXPLAIN LOGICAL " + text).get_next()[0]
+        with closing(self._connection.execute("EXPLAIN LOGICAL " + text)) as result:
+            plan = result.get_next()[0]
         for operator in operators(plan):
             if operator not in OPERATORS:
                 raise QueryRejected("the query's plan has an operator that is not allowed", operator)
 
     def _rows(self, result: Any) -> Iterator[list[Value]]:
-        """Rows in batches: the ids of relationships' ends are looked up for many at once."""
-        pending = iter(result.get_next, None)
-        while batch := list(islice((next(pending) for _ in range(BATCH) if result.has_next()), BATCH)):
-            self._look_up_ends(batch)
-            yield from ([self._value(value) for value in row] for row in batch)
+        """Rows in batches: the ids of relationships' ends are looked up for many at once.
+
+        The connection keeps every result that is not closed, and with it the buffers of its query.
+        """
+        with closing(result):
+            pending = iter(result.get_next, None)
+            while batch := list(islice((next(pending) for _ in range(BATCH) if result.has_next()), BATCH)):
+                self._look_up_ends(batch)
+                yield from ([self._value(value) for value in row] for row in batch)
 
     def _value(self, value: Any) -> Value:
         match value:

@@ -212,6 +212,14 @@ def test_trivial_queries_cost_little(ladybug: Any) -> None:
     assert sorted(took)[30] < 0.1  # far above what an idle machine needs
 
 
+def test_many_different_queries_do_not_use_up_the_buffers(ladybug: Any) -> None:
+    """Statements and results that are kept hold some 2 MB each, out of 128."""
+    for number in range(150):
+        matched = f"MATCH (a)-[r]->(b) WHERE $least < {number + 1}"
+        text = f"{matched} RETURN a.name AS n{number}, count(r) AS c ORDER BY c LIMIT 3"
+        assert len(ask(ladybug, text, least=0)) == 3
+
+
 def test_a_database_that_is_absent_or_no_database(tmp_path: Path) -> None:
     with pytest.raises(SourceUnavailable, match="no ladybug database"):
         ask(PropertyGraphExecutor(tmp_path / "none"), "RETURN 1")

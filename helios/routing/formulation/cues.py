@@ -1,4 +1,6 @@
-"""What English words say about a query, whatever it is asked of: counting, comparing, ordering, grouping, excluding.
+"""What English words say about a query over tables (SQL, and RDF built like tables): counting, comparing, ordering.
+
+Property graphs are read by `question_cues`, whose cues stand in a row of mentions that are settled already.
 
 A cue is a run of words with a kind and a payload; the longest one at a place wins. Gradable adjectives carry the
 attributes that they grade ("older" is about an age), which are looked for among the columns.

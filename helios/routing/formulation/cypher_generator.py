@@ -7,8 +7,11 @@ times a penalty for every relationship that had to be guessed.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from helios.errors import SourceError
 from helios.executors.base import Language, NativeQuery
+from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cypher
 from helios.routing.formulation.graph_reading import GraphReading
@@ -26,6 +29,8 @@ SHAPES = {
 """How often a shape is right when all words are used; lists and orders leave open which properties are meant."""
 UNREAD, GUESSED, UNORDERED, HOP, CONDITION = 0.6, 0.7, 0.25, 0.65, 0.8
 """Factors: a telling word not used, a relationship guessed, a limit without an order, a further hop or condition."""
+TIED = 0.5
+"""Factor: which of several rows that sort alike comes last is chance."""
 
 
 class CypherGenerator:
@@ -36,15 +41,18 @@ class CypherGenerator:
 
     def formulate(self, question: str, source: Source) -> Sequence[Candidate]:
         schema = source.descriptor().schema
-        if not isinstance(schema, GraphSchema) or not schema.labels:
+        if not isinstance(schema, GraphSchema) or not schema.labels or asks_nothing(question):
             return []
         vocabulary = self.vocabulary(source, schema)
         reading = GraphReading(vocabulary.read(question, source), vocabulary)
         plan = reading.read()
         if plan is None:
             return []
-        query = write_cypher(plan, cast=CASTS.get(source.kind, "CAST({} AS DOUBLE)"))
-        return [Candidate(query, self.confidence(reading, plan), _explained(reading, plan))]
+        cast = CASTS.get(source.kind, "CAST({} AS DOUBLE)")
+        confidence, explanation = self.confidence(reading, plan), reading.shape
+        if cuts_a_tie(plan, source, cast):
+            confidence, explanation = confidence * TIED, f"{explanation}; other rows tie with the last one"
+        return [Candidate(write_cypher(plan, cast=cast), confidence, explanation)]
 
     def vocabulary(self, source: Source, schema: GraphSchema) -> GraphVocabulary:
         """The names of a source; kept as long as its schema is the same object."""
@@ -83,5 +91,15 @@ def repeated_values(source: Source, schema: GraphSchema) -> frozenset[tuple[str,
     return frozenset(repeated)
 
 
-def _explained(reading: GraphReading, plan: GraphPlan) -> str:
-    return reading.shape
+def cuts_a_tie(plan: GraphPlan, source: Source, cast: str) -> bool:
+    """Whether the limit leaves out a row that sorts like the last one: then the question has more than one answer."""
+    if plan.limit is None or plan.order is None:
+        return False
+    select = plan.select if plan.order in plan.select else (*plan.select, plan.order)
+    probe = write_cypher(replace(plan, select=select, limit=plan.limit + 1), cast=cast)
+    try:
+        rows = source.execute(probe).rows
+    except SourceError:
+        return False
+    place = select.index(plan.order)
+    return len(rows) > plan.limit and rows[plan.limit - 1][place] == rows[plan.limit][place]

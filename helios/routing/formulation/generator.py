@@ -7,11 +7,13 @@ schema and the data.
 
 import logging
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
 from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.doubt import far_values, unmet_cues, unplaced
@@ -24,7 +26,7 @@ from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
 from helios.routing.formulation.sql import render
 from helios.routing.formulation.words import FUNCTION_WORDS, tokenise
-from helios.sources.base import Source
+from helios.sources.base import Source, ValueHit
 from helios.sources.descriptor import RelationalSchema
 
 log = logging.getLogger(__name__)
@@ -74,24 +76,14 @@ class SqlGenerator:
     def formulate(self, question: str, source: Source) -> list[Candidate]:
         """Queries best first; those under `threshold` are guesses that a caller should not answer from."""
         schema = source.descriptor().schema
-        if not isinstance(schema, RelationalSchema):
+        if not isinstance(schema, RelationalSchema) or asks_nothing(question):
             return []
-        readings = read_question(question, self._view(source, schema), source)
-        candidates: dict[str, Candidate] = {}
-        least = 1.0
-        for reading in readings[:TRIED]:
-            query = NativeQuery(Language.SQL, render(reading.plan, schema.dialect))
-            try:
-                result = source.execute(query, self.limits)
-            except SourceError as error:
-                log.debug("the plan %s does not run: %s", reading.plan, error)
-                continue
-            rival = readings[1].settled.score if len(readings) > 1 and reading is readings[0] else None
-            confidence = min(_confidence(reading, result, rival), least)
-            least = confidence
-            if query.text not in candidates:
-                candidates[query.text] = Candidate(query, confidence, _explain(reading))
-        return list(candidates.values())
+        readings = read_question(question, self._view(source, schema), source.find_values)
+        return tried(
+            readings,
+            lambda plan: NativeQuery(Language.SQL, render(plan, schema.dialect)),
+            lambda query: source.execute(query, self.limits),
+        )
 
     def _view(self, source: Source, schema: RelationalSchema) -> SchemaView:
         with self._lock:
@@ -102,10 +94,32 @@ class SqlGenerator:
             return known[1]
 
 
-def read_question(question: str, schema: SchemaView, source: Source) -> list[Reading]:
+def tried(
+    readings: Sequence[Reading], write: Callable[[Plan], NativeQuery], execute: Callable[[NativeQuery], ResultSet]
+) -> list[Candidate]:
+    """The best readings as queries that run, with the confidence that the reading and the rows give."""
+    candidates: dict[str, Candidate] = {}
+    least = 1.0
+    for reading in readings[:TRIED]:
+        query = write(reading.plan)
+        try:
+            result = execute(query)
+        except SourceError as error:
+            log.debug("the plan %s does not run: %s", reading.plan, error)
+            continue
+        rival = readings[1].settled.score if len(readings) > 1 and reading is readings[0] else None
+        least = min(_confidence(reading, result, rival), least)
+        if query.text not in candidates:
+            candidates[query.text] = Candidate(query, least, _explain(reading))
+    return list(candidates.values())
+
+
+def read_question(
+    question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
+) -> list[Reading]:
     """Plans that a question may mean, best first."""
     tokens = distribute(tokenise(question), schema)
-    links = [*link_schema(tokens, schema), *link_values(tokens, source.find_values)]
+    links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     draft = read(cut(tokens, links))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     readings: dict[str, Reading] = {}

@@ -9,6 +9,11 @@ EPOCHS = range(946_684_800, 2_524_608_000)
 """Seconds since 1970 from 2000 to 2050."""
 
 
+def is_list(column: Column) -> bool:
+    """Whether a property holds lists: `STRING[]`, `LIST<STRING>`."""
+    return column.type.endswith("[]") or column.type.upper().startswith("LIST")
+
+
 def number_as_text(column: Column) -> bool:
     """Whether a text property holds numbers, by its samples; identifiers are left as they are."""
     if column.type.lower() not in ("string", "str", "text") or not column.samples:

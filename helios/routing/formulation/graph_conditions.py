@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from helios.routing.formulation.graph_columns import dated, is_epoch, number_as_text
+from helios.routing.formulation.graph_columns import dated, is_epoch, is_list, number_as_text
 from helios.routing.formulation.graph_pattern import PatternBuilder
 from helios.routing.formulation.graph_plan import Condition, Hop, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, GraphVocabulary, Kind, Mention
@@ -241,7 +241,7 @@ class ConditionReading:
             self._beside(i, name)
             alias = self._owner(owner, near=i)
             column = self.vocabulary.column(owner, name)
-            listed = column.type.endswith("[]")
+            listed = is_list(column)
             item = Item(alias, name)
             self.conditions.append(
                 Condition(item, "<>" if negated(self.row, i) and not listed else "=", mention.value, any_of=listed)
@@ -342,7 +342,8 @@ class ConditionReading:
             if following.kind in (Kind.LABEL, Kind.RELATIONSHIP) or (
                 following.word in ("different", "distinct", "unique") and after + 1 < len(self.row)
             ):
-                return after if following.kind is not Kind.WORD else after + 1
+                counted_at = after if following.kind is not Kind.WORD else after + 1
+                return self._kept_count(counted_at) or counted_at
         for i in range(comparison.start - 1, max(-1, comparison.start - 6), -1):
             mention = self.row[i]
             if mention.kind is Kind.PROPERTY:
@@ -352,10 +353,21 @@ class ConditionReading:
                 break
         return self._date_item(comparison) if comparison.year else None
 
+    def _kept_count(self, at: int) -> Item | None:
+        """The root's property that keeps how many nodes of the label at a place it has."""
+        mention, root = self.row[at], self.builder.label(self.root)
+        if mention.kind is not Kind.LABEL or mention.name == root:
+            return None
+        column = self.vocabulary.count_of(mention.name, root)
+        if column is None:
+            return None
+        self.used.add(at)
+        return Item(self.root, column.name, number=number_as_text(column))
+
     def _number_item(self, mention: Mention, at: int) -> Item:
         owner, name = self._choose(mention, at)
         column = self.vocabulary.column(owner, name)
-        return Item(self._owner(owner), name, number=number_as_text(column), length=column.type.endswith("[]"))
+        return Item(self._owner(owner), name, number=number_as_text(column), length=is_list(column))
 
     def _date_item(self, comparison: Comparison) -> Item | None:
         """A property with years or dates, of the label before the number."""

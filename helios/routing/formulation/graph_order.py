@@ -90,7 +90,11 @@ class OrderReading(ConditionReading, ABC):
             if follows is None:
                 return
             j, mention = follows, self.row[follows]
-        self._count(j)
+        kept = self._kept_count(j)
+        if kept is not None:
+            self.order = kept
+        else:
+            self._count(j)
         self.descending = superlative.descending
         self.used.update((superlative.at, j))
         if self._alone_in_number() or (self.row[self.root_at].word == "who" and self._said_once()):

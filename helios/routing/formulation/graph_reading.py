@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from helios.routing.formulation.graph_columns import is_list
 from helios.routing.formulation.graph_order import OrderReading
 from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPlan, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
@@ -141,8 +142,10 @@ class GraphReading(OrderReading):
         """Whether equal rows are one: where it is said, and where a list's root may match more than once."""
         if self.measure is not None:
             return False
-        said = any(m.word in ("distinct", "unique", "different") for m in self.row)
-        return said or (self.shape == "list" and bool(self.builder.hops) and self.limit is None)
+        return self._different() or (self.shape == "list" and bool(self.builder.hops) and self.limit is None)
+
+    def _different(self) -> bool:
+        return any(m.word in ("distinct", "unique", "different") for m in self.row)
 
     def _select(self) -> list[Item]:
         if self.alone and self.measure is not None:
@@ -156,7 +159,7 @@ class GraphReading(OrderReading):
         if self.order is not None:
             self.shape = "order"
             column = self.vocabulary.column(self._owner_name(self.order.alias), self.order.property or "")
-            measured = self.order.length and column.type.endswith("[]")
+            measured = self.order.length and is_list(column)
             return self._listed(asked, [self.order if measured else replace(self.order, length=False)])
         return self._listed(asked, [])
 
@@ -165,7 +168,7 @@ class GraphReading(OrderReading):
         if asked:
             display = [shown] if shown not in asked and self._root_named() else []
             return [*display, *asked, *order]
-        if not self._beyond_root() and not order:
+        if not self._beyond_root() and not order and not self._different():
             self.shape += " whole"
             return [Item(self.root)]
         if any(m.word == "same" for m in self.row) and len(self.builder.nodes) > 1:

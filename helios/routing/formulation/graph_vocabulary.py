@@ -97,6 +97,14 @@ class GraphVocabulary:
         ranked = sorted(columns, key=lambda name: (_naming(name_words(name), own), columns.index(name)))
         return ranked[0] if ranked and _naming(name_words(ranked[0]), own) < 9 else None
 
+    def count_of(self, counted: str, owner: str) -> Column | None:
+        """The property of a label that keeps how many nodes of another it has: answer_count of answers."""
+        wanted = (*map(singular, name_words(counted)), "count")
+        for owned in self.properties:
+            if owned.owner == owner and tuple(map(singular, owned.words)) in (wanted, ("number", "of", *wanted[:-1])):
+                return owned.column
+        return None
+
     def column(self, owner: str, name: str) -> Column:
         return next(p.column for p in self.properties if p.owner == owner and p.column.name == name)
 
@@ -127,7 +135,7 @@ class GraphVocabulary:
             return label
         if named is not None and named.exact:
             return named
-        relationship = self._relationship(text, start)
+        relationship = self._relationship(tokens, start)
         if relationship is not None:
             return relationship
         if named is not None:
@@ -169,18 +177,25 @@ class GraphVocabulary:
             return Mention(Kind.LABEL, tokens[start][0], start, start + 1, name=person)
         return None
 
-    def _relationship(self, text: str, start: int) -> Mention | None:
+    def _relationship(self, tokens: list[tuple[str, bool]], start: int) -> Mention | None:
+        """A verb as a relationship: the one of whose name most words are said, then the one that says no more."""
+        text = tokens[start][0]
         if text in self.relationships:
             return Mention(Kind.RELATIONSHIP, text, start, start + 1, name=text)
         if text.lower() in FUNCTION_WORDS or len(text) < 3:
             return None
-        found = [
-            name for name in self.relationships
-            if any(same_verb(text, word) for word in name_words(name)[:1] if word not in FUNCTION_WORDS)
-        ]  # fmt: skip
+        found: dict[str, int] = {}
+        for name in self.relationships:
+            first, *rest = name_words(name)
+            if first not in FUNCTION_WORDS and same_verb(text, first):
+                following = [
+                    word.lower() for word, is_quoted in tokens[start + 1 : start + 1 + len(rest)] if not is_quoted
+                ]
+                found[name] = 1 + len(rest) * (bool(rest) and following == rest)
         if not found:
             return None
-        return Mention(Kind.RELATIONSHIP, text, start, start + 1, name=min(found, key=len), exact=not agent(text))
+        name = min(found, key=lambda name: (-found[name], len(name)))
+        return Mention(Kind.RELATIONSHIP, text, start, start + found[name], name=name, exact=not agent(text))
 
     def _property(self, tokens: list[tuple[str, bool]], start: int) -> Mention | None:
         best: tuple[float, int, list[Owned]] = (0.0, 0, [])

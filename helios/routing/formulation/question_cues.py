@@ -1,4 +1,8 @@
-"""English cues in a row of mentions: how many rows, which comparison, which end of an order, which aggregate."""
+"""English cues in a row of mentions: how many rows, which comparison, which end of an order, which aggregate.
+
+For property graphs alone: labels, verbs and values are known before cues are looked for. Questions over tables are
+cut by their cues first (`cues`), because there a word may still be several columns.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from helios.routing.formulation.plan import ColumnRef, Join
-from helios.routing.formulation.words import name_words
+from helios.routing.formulation.words import lemma, name_words
 from helios.sources.descriptor import Column, RelationalSchema, TableSchema
 
 NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
 TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
 NAMING = ("name", "title", "label")
+GLUED = ("id", "name", "type", "code", "date", "number", "no", "key", "title", "year", "age", "status")
+"""What stands behind a table's word in names without a border, as in `petid`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class SchemaView:
     @classmethod
     def of(cls, schema: RelationalSchema) -> "SchemaView":
         """Read a descriptor's schema."""
-        view = cls({table.name: _table_view(table) for table in schema.tables})
+        said = {word for table in schema.tables for word in name_words(table.name)}
+        view = cls({table.name: _table_view(table, said) for table in schema.tables})
         declared = list(_declared(schema.tables, view.tables))
         covered = {table for pair in declared for table in (pair[0].table, pair[1].table)}
         if len(covered) < len(view.tables):
@@ -108,11 +111,12 @@ class SchemaView:
         return None
 
 
-def _table_view(table: TableSchema) -> TableView:
+def _table_view(table: TableSchema, said: set[str]) -> TableView:
+    """A table as seen; `said` are the words of all tables' names."""
     words = tuple(dict.fromkeys(name_words(table.name)))
     foreign = {column for key in table.foreign_keys for column in key.columns}
     primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
-    columns = tuple(_column_view(table.name, column, foreign, set(primary)) for column in table.columns)
+    columns = tuple(_column_view(table.name, words, said, column, foreign, set(primary)) for column in table.columns)
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
     return TableView(table.name, words, columns, keys, linking=len(referring) > 1)
@@ -126,8 +130,12 @@ def _guessed_key(table: TableSchema, foreign: set[str]) -> list[str]:
     return [first.name]
 
 
-def _column_view(table: str, column: Column, foreign: set[str], primary: set[str]) -> ColumnView:
+def _column_view(
+    table: str, own: tuple[str, ...], said: set[str], column: Column, foreign: set[str], primary: set[str]
+) -> ColumnView:
     words = name_words(column.name)
+    if len(words) == 1:
+        words = _unglued(words[0], own, said, key=column.name in foreign | primary)
     numeric = NUMERIC.search(column.type) is not None or _numbers(column.samples)
     temporal = TEMPORAL.search(column.type) is not None or bool({"date", "year", "time"} & set(words))
     return ColumnView(
@@ -135,6 +143,25 @@ def _column_view(table: str, column: Column, foreign: set[str], primary: set[str
         primary=column.name in primary, text=not NUMERIC.search(column.type) and not _numbers(column.samples),
         samples=column.samples,
     )  # fmt: skip
+
+
+def _unglued(word: str, table_words: tuple[str, ...], said: set[str], *, key: bool) -> tuple[str, ...]:
+    """A name of two words without a border: the table's own word or its first letters, or another table's word.
+
+    Whatever stands in front of a key's `id` is a word.
+    """
+    for last in GLUED:
+        first = word.removesuffix(last)
+        if first == word or len(first) < 3:
+            continue
+        own = next((w for w in table_words if w.startswith(first) or lemma(w) == lemma(first)), None)
+        if own is not None:
+            return own, *name_words(last)
+        if lemma(first) in said:
+            return lemma(first), *name_words(last)
+        if key and last == "id":
+            return *name_words(first), last
+    return (word,)
 
 
 def _numbers(samples: tuple[str, ...]) -> bool:

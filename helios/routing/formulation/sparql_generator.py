@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from helios.executors.base import Language, NativeQuery
 from helios.models.encoder import TokenEncoder
+from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.entity_linking import FUNCTION_WORDS, EntityLink, folded, link_entities
-from helios.routing.formulation.properties import Fact, facts_about, predicates_of
+from helios.routing.formulation.properties import LABELS, Fact, facts_about, predicates_of
+from helios.routing.formulation.table_sparql import TableSparqlGenerator
 from helios.routing.formulation.word_forms import same_verb
 from helios.sources.base import Source
 from helios.sources.descriptor import RdfTerm
@@ -60,12 +62,13 @@ class Reading:
 
 
 class SparqlGenerator:
-    """Formulates one-hop questions over an RDF graph whose entities have labels."""
+    """Formulates one-hop questions over a graph whose entities have labels, and plans over one built like tables."""
 
     def __init__(self, pool: Pool, *, limit: int = 3, links: int = 6) -> None:
         self.pool = pool
         self.limit = limit
         self.links = links
+        self.over_tables = TableSparqlGenerator()
 
     @classmethod
     def of_encoder(cls, encoder: TokenEncoder) -> "SparqlGenerator":
@@ -73,13 +76,18 @@ class SparqlGenerator:
         return cls(pooled(encoder))
 
     def formulate(self, question: str, source: Source) -> Sequence[Candidate]:
-        if source.language is not Language.SPARQL:
+        if source.language is not Language.SPARQL or asks_nothing(question):
             return []
+        planned = self.over_tables.formulate(question, source)
+        if self.over_tables.tables(source)[0] is not None and not predicates_of(source).keys() & set(LABELS):
+            return planned
         readings = self.readings(question, source)
-        return [
+        hops = [
             Candidate(_query(reading), confidence(readings, i), _explained(reading))
             for i, reading in enumerate(readings[: self.limit])
         ]
+        surest = max(hops[:1] + planned[:1], key=lambda candidate: candidate.confidence, default=None)
+        return [*planned, *hops] if planned and surest is planned[0] else [*hops, *planned]
 
     def readings(self, question: str, source: Source) -> list[Reading]:
         """All readings, best first; only the best few are compared with an example of their answers."""

@@ -1,4 +1,7 @@
-"""English word forms: whether two words are forms of one, how names of a schema read as words, numbers in words."""
+"""English word forms: whether two words are forms of one, how names of a schema read as words, numbers in words.
+
+For property graphs and entity labels, where forms of verbs tell relationships; names of tables meet in `words`.
+"""
 
 import re
 

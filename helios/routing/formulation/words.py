@@ -1,4 +1,8 @@
-"""Words of a question and of a schema, reduced so that they can meet: `Year_of_Founded` and "founded in the year"."""
+"""Words of a question and of a schema, reduced so that they can meet: `Year_of_Founded` and "founded in the year".
+
+For names of tables and columns: abbreviations, synonyms and stems with a score. `word_forms` answers yes or no, for
+verbs that name relationships.
+"""
 
 import re
 from dataclasses import dataclass

@@ -4,7 +4,10 @@ import pytest
 
 from helios.routing.formulation.cypher_generator import CypherGenerator
 from helios.routing.formulation.graph_plan import Condition, GraphPlan, Item, Node, write_cypher
+from helios.routing.formulation.graph_reading import GraphReading
+from helios.routing.formulation.graph_vocabulary import GraphVocabulary
 from helios.routing.formulation.word_forms import name_words, number, same_noun, same_verb
+from helios.sources.descriptor import Column, GraphSchema, NodeLabel, RelationshipType
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +86,36 @@ def test_word_forms() -> None:
     assert all(same_verb(*pair) for pair in (("actor", "acted"), ("supplies", "supplier"), ("wrote", "writers")))
     assert not same_verb("product", "produced")
     assert [number(text) for text in ("1,200", "$7.5", "three", "many")] == [1200, 7.5, 3, None]
+
+
+def test_a_tie_that_the_limit_cuts_lowers_the_confidence_and_is_said(generator, library) -> None:
+    sure = generator.formulate("Which 1 writer has written the most books?", library)[0]
+    tied = generator.formulate("Which 2 writers have written the most books?", library)[0]
+    assert tied.confidence < sure.confidence
+    assert "tie" in tied.explanation
+    assert "tie" not in sure.explanation
+
+
+def test_the_relationship_whose_words_are_said_is_meant() -> None:
+    titles = NodeLabel("Page", (Column("title", "STRING"), Column("note_count", "INTEGER")), 3)
+    names = NodeLabel("Reader", (Column("name", "STRING"),), 3)
+    notes = NodeLabel("Note", (Column("text", "STRING"),), 3)
+    kinds = [("NOTED", "Reader", "Note"), ("NOTED_ON", "Note", "Page"), ("OPENED", "Reader", "Page")]
+    relationships = tuple(RelationshipType(name, start, end, (), 9) for name, start, end in kinds)
+    vocabulary = GraphVocabulary(GraphSchema((titles, names, notes), relationships))
+
+    def plan(question):
+        return GraphReading(vocabulary.read(question, NoValues()), vocabulary).read()
+
+    assert {hop.type for hop in plan("Which readers noted on more than 5 pages?").hops} == {"NOTED", "NOTED_ON"}
+    assert {hop.type for hop in plan("Which readers noted something?").hops} == {"NOTED"}
+    kept = plan("Which pages have more than 2 notes?")
+    assert not kept.hops
+    assert kept.conditions[0].item.property == "note_count"
+
+
+class NoValues:
+    """A source in which no phrase is stored."""
+
+    def find_values(self, phrases, *, limit=5):
+        return ()
