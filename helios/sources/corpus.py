@@ -40,6 +40,8 @@ Result = TypeVar("Result")
 MAX_QUESTION = 20_000
 """Characters of a query; a rewritten question is a paragraph, not a book."""
 DEFAULT_K = 20
+READ_FOR_ONE = 8
+"""Documents that are read again for each that is wanted: who wants three need not wait for a hundred."""
 START_SECONDS = 30.0
 """Of an index's first search, which loads the models, besides its own time."""
 SAMPLE = 2000
@@ -150,7 +152,8 @@ class DocumentCorpus(Corpus):
             scratch.cleanup()
 
     def _search(self, question: str, k: int, timeout: float) -> list[tuple[Value, ...]]:
-        found = self.index.search(question, k=k, rerank=self.spec.rerank, timeout=timeout)
+        rerank = min(self.spec.rerank, READ_FOR_ONE * k)
+        found = self.index.search(question, k=k, rerank=rerank, timeout=timeout)
         return [(hit.document.document_id, hit.document.title, hit.document.text, hit.score) for hit in found]
 
     def _titles(self) -> Sequence[str]:

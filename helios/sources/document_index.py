@@ -25,7 +25,7 @@ from helios.errors import IndexFormatError
 from helios.index.lexical import Postings, terms_of, write_postings
 from helios.index.quantiser import Quantiser, centroid_count
 from helios.index.tokens import TokenStore, write_tokens
-from helios.models.encoder import MiniLMEncoder
+from helios.models.encoder import MiniLMEncoder, TokenVectors
 from helios.sources.documents import Document
 
 log = logging.getLogger(__name__)
@@ -109,11 +109,22 @@ class DocumentIndex:
         with self._lock:
             self._forget_foreign_vectors()
             tokens = self._encoder().encode_question(question)
-            weights = self._store.token_weights(tokens.ids) if self._store else np.ones(len(tokens.ids), np.float32)
+            if self._store is not None:
+                return self._stored_scores(self._store, tokens, numbers)
             return [
-                float(weights @ (vectors @ tokens.vectors.T).max(axis=0))
-                for vectors in self._vectors([int(number) for number in numbers], deadline)
+                float((vectors @ tokens.vectors.T).max(axis=0).sum())
+                for vectors in self._encoded([int(number) for number in numbers], deadline)
             ]
+
+    def _stored_scores(self, store: TokenStore, tokens: TokenVectors, numbers: NDArray[np.int64]) -> list[float]:
+        """The same from stored vectors: the question is rotated as they are, and rare tokens count more."""
+        weights = store.token_weights(tokens.ids)
+        asked_DQ = store.quantiser.rotation_DD @ tokens.vectors.T
+        spans = [(int(store.offsets[number]), int(store.offsets[number + 1])) for number in numbers]
+        return [
+            float(weights @ (store.quantiser.decode_rotated(store.stored(*span)) @ asked_DQ).max(axis=0))
+            for span in spans
+        ]
 
     def _forget_foreign_vectors(self) -> None:
         """Stored vectors of another encoder than ours are of no use."""
@@ -121,10 +132,7 @@ class DocumentIndex:
             log.warning("%s: its vectors are another encoder's; store them again (refresh)", self.folder)
             self._store = None
 
-    def _vectors(self, numbers: Sequence[int], deadline: float) -> Iterator[FloatArray]:
-        if self._store is not None:
-            yield from (self._store.vectors(number) for number in numbers)
-            return
+    def _encoded(self, numbers: Sequence[int], deadline: float) -> Iterator[FloatArray]:
         for start in range(0, len(numbers), LANES):
             batch = numbers[start : start + LANES]
             missing = [number for number in batch if number not in self._recent]
