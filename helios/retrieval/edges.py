@@ -16,9 +16,9 @@ from helios.config import SearchSettings
 from helios.index.search import Candidates, FloatArray, Fusion, Query
 from helios.models.encoder import TokenEncoder
 from helios.models.ranker import EdgeRanker
+from helios.retrieval.expansion import EdgeScorer
 from helios.retrieval.features import edge_features
 from helios.retrieval.part import SearchPart
-from helios.retrieval.rerank import EdgeScorer
 from helios.types import Edge, ScoredEdge
 
 
