@@ -104,17 +104,17 @@ class EmbeddedReranker:
         from helios.models.bert import load_bert
         from helios.models.reranking.pair import load_pair_scorer, trained_base
 
-        bert = load_bert(self.base.folder)
-        if self._max_tokens > bert.config.max_position_embeddings:
-            raise ModelError(
-                f"rerank.max_tokens={self._max_tokens}, but {self.base.folder} reads at most "
-                f"{bert.config.max_position_embeddings} tokens: set rerank.max_tokens to that or less"
-            )
         trained_on = trained_base(self.adapter)
         if trained_on is not None and trained_on != self.base.sha256:
             raise ModelError(
                 f"{self.adapter}: was trained on a base with SHA-256 {trained_on[:12]}, {self.base.folder} has "
                 f"{self.base.sha256[:12]}: set encoder.model to that base, or rerank.backend=none"
+            )
+        bert = load_bert(self.base.folder)
+        if self._max_tokens > bert.config.max_position_embeddings:
+            raise ModelError(
+                f"rerank.max_tokens={self._max_tokens}, but {self.base.folder} reads at most "
+                f"{bert.config.max_position_embeddings} tokens: set rerank.max_tokens to that or less"
             )
         return pair_forward(load_pair_scorer(bert, self.adapter), self.runtime, self.lanes)
 
