@@ -116,7 +116,8 @@ class RerankSettings(Section):
     layer: int = Field(default=24, ge=1)
     """The layer of a layer-wise model that gives the score."""
     deadline_ms: float | None = Field(default=600.0, gt=0.0)
-    """Time for the edges of one question; what is not read by then keeps the order of retrieval."""
+    """Time for the edges of one question; what is not read by then counts as neither better nor worse than retrieval
+    found it."""
 
 
 class ExpansionSettings(Section):

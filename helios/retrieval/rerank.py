@@ -98,19 +98,23 @@ def rerank_edges(
 ) -> Subgraph:  # fmt: skip
     """The best k1 edges in a better order, then the others in theirs; k2 in all.
 
-    Scores are logits afterwards, of `mix`. Edges that the deadline (time.monotonic) left out come after those read.
+    Scores are logits afterwards, of `mix`. For edges that the deadline (time.monotonic) left out see `filled`.
     """
     if not subgraph.edges:
         return subgraph
     head, tail = subgraph.edges[:k1], subgraph.edges[k1:]
-    scores = score_edges(part, reranker, question, [scored.edge for scored in head], deadline=deadline)
+    values = filled(score_edges(part, reranker, question, [scored.edge for scored in head], deadline=deadline))
     read = [
-        replace(scored, score=mix.of(scored.score, float(value)))
-        for scored, value, done in zip(head, scores.values, scores.done, strict=True)
-        if done
+        replace(scored, score=mix.of(scored.score, float(value))) for scored, value in zip(head, values, strict=True)
     ]
-    unread = [scored for scored, done in zip(head, scores.done, strict=True) if not done]
-    return Subgraph.from_edges([*read, *_below(read, [*unread, *tail], mix)]).top(k2)
+    return Subgraph.from_edges([*read, *_below(read, tail, mix)]).top(k2)
+
+
+def filled(scores: Scores) -> FloatArray:
+    """Logits (B), those of texts that were not read as the mean of those that were: left as good as they were found."""
+    if not scores.done.any():
+        return np.zeros(len(scores.values), np.float32)
+    return np.where(scores.done, scores.values, scores.values[scores.done].mean()).astype(np.float32)
 
 
 def score_edges(
@@ -130,14 +134,10 @@ class MixedEdges:
         self.mix, self.deadline = mix, deadline
 
     def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
-        """One logit an edge; retrieval's alone where the deadline came first."""
+        """One logit an edge; see `filled` for those that the deadline left out."""
         retrieved = self.retrieval.score(query, edges)
-        read = score_edges(self.part, self.reranker, query.text, edges, deadline=self.deadline)
-        alone = Mix(0.0, self.mix.scale)
-        mixed = [
-            (self.mix if done else alone).of(float(score), float(value))
-            for score, value, done in zip(retrieved, read.values, read.done, strict=True)
-        ]
+        values = filled(score_edges(self.part, self.reranker, query.text, edges, deadline=self.deadline))
+        mixed = [self.mix.of(float(score), float(value)) for score, value in zip(retrieved, values, strict=True)]
         return np.array(mixed, np.float32)
 
 
@@ -152,15 +152,12 @@ class RerankedNodes:
         self.weight, self.limit, self.deadline_ms = weight, limit, deadline_ms
 
     def score(self, query: Query, nodes: NDArray[np.int64], subgraph: Subgraph) -> FloatArray:
-        """One logit a node (segments, then passages, by their numbers in the part), B in all.
-
-        Nodes that the deadline left out keep what retrieval gave them.
-        """
+        """One logit a node (segments, then passages, by their numbers in the part), B in all."""
         logits = np.array(self.retrieval.score(query, nodes, subgraph), np.float32)
         best = np.argsort(-logits, kind="stable")[: self.limit]
         deadline = deadline_in(self.deadline_ms)
         read = score_nodes(self.part, self.reranker, query.text, nodes[best], deadline=deadline)
-        logits[best[read.done]] += np.float32(self.weight) * read.values[read.done]
+        logits[best] += np.float32(self.weight) * filled(read)
         return logits
 
 
@@ -192,10 +189,10 @@ def _texts(reranker: Reranker, question: str, evidence: Sequence[Evidence]) -> l
     return evidence_texts(question, evidence, max_tokens=reranker.max_tokens, count_tokens=reranker.count_tokens)
 
 
-def _below(read: Sequence[ScoredEdge], unread: Sequence[ScoredEdge], mix: Mix) -> list[ScoredEdge]:
+def _below(read: Sequence[ScoredEdge], others: Sequence[ScoredEdge], mix: Mix) -> list[ScoredEdge]:
     """Edges with their scores of retrieval as logits, moved to come after those that were read."""
-    if not unread:
+    if not others:
         return []
-    logits = [mix.retrieval_logit(scored.score) for scored in unread]
-    shift = min(0.0, min((scored.score for scored in read), default=math.inf) - max(logits) - 1e-3) if read else 0.0
-    return [replace(scored, score=logit + shift) for scored, logit in zip(unread, logits, strict=True)]
+    logits = [mix.retrieval_logit(scored.score) for scored in others]
+    shift = min(0.0, min(scored.score for scored in read) - max(logits) - 1e-3)
+    return [replace(scored, score=logit + shift) for scored, logit in zip(others, logits, strict=True)]
