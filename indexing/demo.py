@@ -135,6 +135,12 @@ def _print_summary(answered: list[Answered], out: Path, console: "Console") -> N
         f"{DEPTH} for {found[f'gold_in_top_{DEPTH}']}; {found['median_milliseconds']:.0f} ms per question (median).",
         soft_wrap=True,
     )
-    called_as = Path(sys.argv[0])
-    command = "helios" if shutil.which(called_as.name) == str(called_as.absolute()) else called_as
-    console.print(f'\nAsk your own: {command} search "Who designed Pascal?" --index {out} --explain', soft_wrap=True)
+    command = f'{_command(Path(sys.argv[0]))} search "Who designed Pascal?" --index {out} --explain'
+    console.print(f"\nAsk your own: {command}", soft_wrap=True)
+
+
+def _command(called_as: Path) -> str:
+    """What to type to run this program again."""
+    if called_as.name == "__main__.py":
+        return f"{Path(sys.executable).name} -m {called_as.parent.name}"
+    return "helios" if shutil.which(called_as.name) == str(called_as.absolute()) else str(called_as)
