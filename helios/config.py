@@ -105,8 +105,8 @@ class RerankSettings(Section):
     """Nodes that g_n reads where expansion is on, best first, to choose seeds; 0, the default, leaves g_n out: the
     packaged one finds a few gold nodes in a thousand more."""
     k2: int = Field(default=100, ge=1)
-    """Edges that are kept; those that were not read come after those that were."""
-    weight: float = Field(default=0.5, ge=0.0)
+    """Edges that are kept."""
+    weight: float = Field(default=0.25, ge=0.0)
     """How much of the reranker's logit is added to that of retrieval; chosen for the packaged ones on held-out
     questions."""
     max_tokens: int = Field(default=160, ge=32, le=8192)
@@ -116,8 +116,7 @@ class RerankSettings(Section):
     layer: int = Field(default=24, ge=1)
     """The layer of a layer-wise model that gives the score."""
     deadline_ms: float | None = Field(default=600.0, gt=0.0)
-    """Time for the edges of one question; what is not read by then counts as neither better nor worse than retrieval
-    found it."""
+    """Time for the edges of one question; what is not read by then is as good as retrieval found it."""
 
 
 class ExpansionSettings(Section):

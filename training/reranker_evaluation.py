@@ -38,7 +38,7 @@ def measure_orders(
     """Measures of the best mixing weight, that weight, and the measures of retrieval's order.
 
     `logits` says that the lessons' scores of retrieval are logits already, not fused MaxSim.
-    `values` are the reranker's logits of each lesson's first candidates; the other candidates follow after them.
+    `values` are the reranker's logits of each lesson's first candidates; the others are as good as they were found.
     """
     by_weight = {weight: mean_measures(_orders(lessons, values, weight, logits=logits)) for weight in WEIGHTS}
     best = max(WEIGHTS, key=lambda weight: by_weight[weight].chosen(role))
@@ -90,10 +90,10 @@ def _orders(
 ) -> Iterable[tuple[Lesson, Sequence[Candidate]]]:
     for lesson, scores in zip(lessons, values, strict=True):
         mix = Mix(weight) if logits else Mix.of_fused(weight, lesson.candidates[0].score)
-        read = lesson.candidates[: len(scores)]
-        mixed = np.array([mix.of(c.score, float(value)) for c, value in zip(read, scores, strict=True)])
-        order = np.argsort(-mixed, kind="stable")
-        yield lesson, [*(read[i] for i in order), *lesson.candidates[len(scores) :]]
+        gains = np.zeros(len(lesson.candidates))
+        gains[: len(scores)] = scores - scores.mean() if len(scores) else 0.0  # as `helios.retrieval.rerank.centred`
+        mixed = np.array([mix.of(c.score, gain) for c, gain in zip(lesson.candidates, gains.tolist(), strict=True)])
+        yield lesson, [lesson.candidates[i] for i in np.argsort(-mixed, kind="stable")]
 
 
 def _ndcg(lesson: Lesson, order: Sequence[Candidate]) -> float:

@@ -1,6 +1,7 @@
 """Reranking (HELIOS 4.1, 4.2): g_e reads the best edges again with the question, g_n the nodes that may be seeds.
 
-An edge's new score is a logit: the score of retrieval brought to that scale, plus a share of the reranker's logit.
+An edge's new score is a logit: the score of retrieval brought to that scale, plus a share of how far the reranker's
+logit is above the mean of those that it gave for the question.
 """
 
 import logging
@@ -21,7 +22,7 @@ from helios.models.reranking import Reranker, Scores
 from helios.models.reranking.evidence_text import Evidence, evidence_texts
 from helios.retrieval.expansion import EdgeScorer, NodeScorer
 from helios.retrieval.part import SearchPart
-from helios.types import Edge, ScoredEdge
+from helios.types import Edge
 
 log = logging.getLogger(__name__)
 
@@ -96,25 +97,26 @@ def rerank_edges(
     part: SearchPart, reranker: Reranker, question: str, subgraph: Subgraph, *, k1: int, k2: int, mix: Mix,
     deadline: float | None = None,
 ) -> Subgraph:  # fmt: skip
-    """The best k1 edges in a better order, then the others in theirs; k2 in all.
+    """The best k1 edges read again and ranked with the others; k2 in all.
 
-    Scores are logits afterwards, of `mix`. For edges that the deadline (time.monotonic) left out see `filled`.
+    Scores are logits afterwards, of `mix`, and only differences between the edges that were read count (`centred`):
+    the others, and those that the deadline (time.monotonic) left out, are as good as retrieval found them.
     """
     if not subgraph.edges:
         return subgraph
     head, tail = subgraph.edges[:k1], subgraph.edges[k1:]
-    values = filled(score_edges(part, reranker, question, [scored.edge for scored in head], deadline=deadline))
-    read = [
-        replace(scored, score=mix.of(scored.score, float(value))) for scored, value in zip(head, values, strict=True)
-    ]
-    return Subgraph.from_edges([*read, *_below(read, tail, mix)]).top(k2)
+    values = centred(score_edges(part, reranker, question, [scored.edge for scored in head], deadline=deadline))
+    gained = [*values.tolist(), *(0.0 for _ in tail)]
+    return Subgraph.from_edges(
+        replace(scored, score=mix.of(scored.score, gain)) for scored, gain in zip(subgraph.edges, gained, strict=True)
+    ).top(k2)
 
 
-def filled(scores: Scores) -> FloatArray:
-    """Logits (B), those of texts that were not read as the mean of those that were: left as good as they were found."""
+def centred(scores: Scores) -> FloatArray:
+    """Logits less their mean (B), 0 where a text was not read."""
     if not scores.done.any():
         return np.zeros(len(scores.values), np.float32)
-    return np.where(scores.done, scores.values, scores.values[scores.done].mean()).astype(np.float32)
+    return np.where(scores.done, scores.values - scores.values[scores.done].mean(), 0.0).astype(np.float32)
 
 
 def score_edges(
@@ -134,9 +136,9 @@ class MixedEdges:
         self.mix, self.deadline = mix, deadline
 
     def score(self, query: Query, edges: Sequence[Edge]) -> FloatArray:
-        """One logit an edge; see `filled` for those that the deadline left out."""
+        """One logit an edge; see `centred`."""
         retrieved = self.retrieval.score(query, edges)
-        values = filled(score_edges(self.part, self.reranker, query.text, edges, deadline=self.deadline))
+        values = centred(score_edges(self.part, self.reranker, query.text, edges, deadline=self.deadline))
         mixed = [self.mix.of(float(score), float(value)) for score, value in zip(retrieved, values, strict=True)]
         return np.array(mixed, np.float32)
 
@@ -157,7 +159,7 @@ class RerankedNodes:
         best = np.argsort(-logits, kind="stable")[: self.limit]
         deadline = deadline_in(self.deadline_ms)
         read = score_nodes(self.part, self.reranker, query.text, nodes[best], deadline=deadline)
-        logits[best] += np.float32(self.weight) * filled(read)
+        logits[best] += np.float32(self.weight) * centred(read)
         return logits
 
 
@@ -187,12 +189,3 @@ def _evidence(part: SearchPart, edges: Sequence[Edge]) -> list[Evidence]:
 
 def _texts(reranker: Reranker, question: str, evidence: Sequence[Evidence]) -> list[str]:
     return evidence_texts(question, evidence, max_tokens=reranker.max_tokens, count_tokens=reranker.count_tokens)
-
-
-def _below(read: Sequence[ScoredEdge], others: Sequence[ScoredEdge], mix: Mix) -> list[ScoredEdge]:
-    """Edges with their scores of retrieval as logits, moved to come after those that were read."""
-    if not others:
-        return []
-    logits = [mix.retrieval_logit(scored.score) for scored in others]
-    shift = min(0.0, min(scored.score for scored in read) - max(logits) - 1e-3)
-    return [replace(scored, score=logit + shift) for scored, logit in zip(others, logits, strict=True)]
