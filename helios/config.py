@@ -92,8 +92,9 @@ class SearchSettings(Section):
 class RerankSettings(Section):
     """Edge reranker g_e and node reranker g_n: a question and a text read together."""
 
-    backend: Literal["none", "embedded", "cross-encoder", "flag", "flag-layerwise"] = "embedded"
-    """`embedded` is ours on the base encoder; the others load a model of sentence-transformers or FlagEmbedding."""
+    backend: Literal["none", "embedded", "cross-encoder", "flag", "flag-layerwise"] = "none"
+    """`embedded` is ours on the base encoder; the others load a model of sentence-transformers or FlagEmbedding. Off:
+    ours adds nothing that can be told from chance for half as much time again (docs/benchmarks.md)."""
     edge_model: str | None = None
     """File (`embedded`), folder or hub name of g_e; None is the packaged one."""
     node_model: str | None = None

@@ -104,7 +104,7 @@ class Engine:
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""
-        self.retrieve_edges("warm up", k=1)
+        self.stages.rerank("warm up", self.retrieve_edges("warm up", k=1))
 
     def retrieve_edges(self, question: str, *, k: int) -> Subgraph:
         """Edge-based bipartite subgraph retrieval (4.1)."""

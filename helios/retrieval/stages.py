@@ -5,7 +5,7 @@ without one the reranker brings fused scores to that scale.
 """
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from helios.config import Config
 from helios.errors import ConfigError
@@ -88,7 +88,7 @@ class Stages:
         """g_e, None where reranking is off."""
         if self._like is not None and self._like.config.rerank == self.config.rerank:
             return self._like.edge_reranker
-        return load_reranker("edge", self.config.rerank, base=self.config.encoder.model)
+        return self._loaded("edge")
 
     @once
     def node_reranker(self) -> Reranker | None:
@@ -97,7 +97,7 @@ class Stages:
             return None
         if self._like is not None and self._like.config.rerank == self.config.rerank:
             return self._like.node_reranker
-        return load_reranker("node", self.config.rerank, base=self.config.encoder.model)
+        return self._loaded("node")
 
     @once
     def expander(self) -> NodeExpander:
@@ -144,6 +144,13 @@ class Stages:
         from helios.llm.client import LlmClient
 
         return self._open.enter_context(LlmClient.open(self.config.llm))
+
+    def _loaded(self, role: Literal["edge", "node"]) -> Reranker | None:
+        """A reranker whose weights are read already: that is not the first question's time."""
+        reranker = load_reranker(role, self.config.rerank, base=self.config.encoder.model)
+        if reranker is not None:
+            reranker.score("warm up", ["warm up"])
+        return reranker
 
     def _mix(self, subgraph: Subgraph) -> Mix:
         weight = self.config.rerank.weight

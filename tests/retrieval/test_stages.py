@@ -13,6 +13,7 @@ from helios.evaluation.questions import read_questions
 from helios.index.search import Query
 from helios.models.base import FILES, find_base_model
 from helios.models.reranking.embedded import packaged
+from helios.retrieval.expansion import BestEdges
 from helios.retrieval.rerank import load_reranker
 from helios.retrieval.stages import READ
 from helios.types import Edge, Origin
@@ -24,15 +25,35 @@ def opened(index: Path, *settings: str) -> Engine:
     return Engine.open(index, overrides=settings, threads=1)
 
 
-def test_reranking_and_local_refinement_are_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
+def test_only_local_refinement_is_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
     assert engine.stages.depth == READ
-    assert engine.stages.edge_reranker is not None
+    assert engine.stages.edge_reranker is None
     assert engine.search("Where does the river end ?", k=10).notes == ()
-    with opened(sample_index, "refinement.mode=off", "rerank.backend=none") as plain:
+    with opened(sample_index, "refinement.mode=off") as plain:
         found = plain.retrieve_edges(QUESTION, k=10)
         evidence = plain.search(QUESTION, k=10)
         assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]
         assert (evidence.notes, evidence.computed, plain.stages.depth) == ((), None, 0)
+
+
+def test_the_packaged_edge_reranker_reads_the_best_edges(sample_index: Path):
+    with opened(sample_index, "refinement.mode=off", "rerank.backend=embedded", "rerank.k1=8") as engine:
+        found = engine.retrieve_edges(QUESTION, k=20)
+        scores = {scored.edge: scored.score for scored in engine.stages.rerank(QUESTION, found).edges}
+    gains = [scores[scored.edge] - scored.score for scored in found.edges]
+    assert np.ptp(gains[:8]) > 0.1
+    assert sum(gains[:8]) == pytest.approx(0.0, abs=1e-3)
+    assert gains[8:] == pytest.approx([0.0] * 12, abs=1e-6)
+
+
+def test_the_packaged_node_reranker_chooses_seeds(sample_index: Path):
+    with opened(sample_index, "expansion.enabled=true", "rerank.backend=embedded", "rerank.nodes=6") as engine:
+        expander, found = engine.stages.expander, engine.retrieve_edges(QUESTION, k=30)
+        query = expander.query(QUESTION)
+        plain, read = BestEdges(engine.part), expander.node_scorer
+        nodes = np.array([scored.edge.segment for scored in found.edges if scored.edge.segment is not None], np.int64)
+        moved = read.score(query, nodes, found) != plain.score(query, nodes, found)
+    assert 0 < moved.sum() <= 6
 
 
 @pytest.mark.parametrize("ranker", ["search.ranker=none", "search.k=50"])
@@ -89,12 +110,12 @@ def test_the_packaged_reranker_is_for_its_own_base(tmp_path: Path, caplog: pytes
     base = find_base_model()
     for name in FILES:
         (tmp_path / name).symlink_to(base.folder / name)
-    assert load_reranker("edge", RerankSettings(), base=str(tmp_path)) is not None
+    assert load_reranker("edge", RerankSettings(backend="embedded"), base=str(tmp_path)) is not None
     (tmp_path / "model.safetensors").unlink()
     (tmp_path / "model.safetensors").write_bytes((base.folder / "model.safetensors").read_bytes() + b"\0")
-    assert load_reranker("edge", RerankSettings(), base=str(tmp_path)) is None
+    assert load_reranker("edge", RerankSettings(backend="embedded"), base=str(tmp_path)) is None
     assert "no reranking" in caplog.text
-    asked = RerankSettings(edge_model=str(packaged("edge")))
+    asked = RerankSettings(backend="embedded", edge_model=str(packaged("edge")))
     reranker = load_reranker("edge", asked, base=str(tmp_path))
     assert reranker is not None
     with pytest.raises(ModelError, match="was trained on a base with SHA-256 53aa51172d14"):

@@ -89,10 +89,6 @@ class EmbeddedReranker:
             pool=self._pool,
         )
 
-    def warm_up(self) -> None:
-        """Read the weights and compile now rather than in the first search."""
-        self.score("warm up", ["warm up"])
-
     @once
     def _reader(self) -> "PairReader":
         from helios.models.reranking.pair import PairReader
