@@ -144,7 +144,7 @@ def test_fast_routes_stay_close_to_fp32(file, reranker, runtime):
     if runtime == "openvino" and find_spec("openvino") is None:
         pytest.skip("openvino is not installed (helios-retrieval[cpu])")
     fast = EmbeddedReranker.load("edge", str(file), runtime=runtime, lanes=1)
-    fast.warm_up()
+    fast.score("a question", ["a text"])
     exact = reranker.score(QUESTION, TEXTS).values
     np.testing.assert_allclose(fast.score(QUESTION, TEXTS).values, exact, atol=0.25)
 
@@ -189,13 +189,13 @@ def test_files_that_are_no_rerankers_are_refused(tmp_path):
     path = tmp_path / "r.safetensors"
     save_adapter(path, {"head.weight": torch.zeros(1, 384)}, scale=1.0, metadata={})
     with pytest.raises(ModelError, match="not a reranker: its metadata name no pooling"):
-        EmbeddedReranker.load("edge", str(path)).warm_up()
+        EmbeddedReranker.load("edge", str(path)).score("a question", ["a text"])
     save_adapter(path, {"head.weight": torch.zeros(1, 12)}, scale=1.0, metadata={"pooling": "mean"})
     with pytest.raises(ModelError, match=r"head.weight must have shape \(1, 384\), found \(1, 12\)"):
-        EmbeddedReranker.load("edge", str(path)).warm_up()
+        EmbeddedReranker.load("edge", str(path)).score("a question", ["a text"])
     write_reranker(path)
     with pytest.raises(ModelError, match="rerank.max_tokens=1024, but .* reads at most 512"):
-        EmbeddedReranker.load("edge", str(path), max_tokens=1024).warm_up()
+        EmbeddedReranker.load("edge", str(path), max_tokens=1024).score("a question", ["a text"])
 
 
 def words(texts):
