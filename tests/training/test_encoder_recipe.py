@@ -184,7 +184,7 @@ def test_distillation_moves_the_order_towards_the_teacher(
     teacher = RerankerRecipe(engine.corpus, lessons, RerankerSettings(rank=4, max_tokens=96, data=SETTINGS.data))
     with torch.no_grad():
         teacher.scorer.scale.mul_(-1.0)  # a teacher that turns the order round
-    teacher.save(tmp_path / "edge-reranker.safetensors", {})
+    teacher.save(tmp_path / "edge-reranker.safetensors", teacher.export())
     settings = changed(teacher=tmp_path / "edge-reranker.safetensors", teacher_weight=1.0, negatives=5, questions=2)
     recipe = EncoderRecipe(engine.corpus, lessons, settings, weights_of)
     assert recipe.teacher is not None
