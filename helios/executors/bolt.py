@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryFailed, QueryTimeout, SourceError, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
-from helios.executors.cypher.guard import can_limit, check
+from helios.executors.cypher.growth import check_growth
+from helios.executors.cypher.guard import CheckedQuery, can_limit, check
 from helios.executors.cypher.render import Renderer
 from helios.executors.rows import Row, capped
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
@@ -66,13 +67,13 @@ class BoltExecutor:
         self._closed = False
 
     def check(self, query: NativeQuery) -> None:
-        """The guard alone: QueryRejected for anything that is not on the allow-list."""
-        check(query)
+        """The guard alone: QueryRejected for what is not on the allow-list or may fill the server's memory."""
+        self._checked(query)
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Guard and run a query; `limits` are the source's own where None."""
         limits = limits or self.limits
-        checked = check(query)
+        checked = self._checked(query)
         text = Renderer().query(checked.query)
         if can_limit(checked):  # one row more than may be kept tells that there are more
             text += f" LIMIT {limits.max_rows + 1}"
@@ -86,6 +87,11 @@ class BoltExecutor:
             idle, self._idle = list(self._idle), deque()
         for driver in idle:
             driver.close()
+
+    def _checked(self, query: NativeQuery) -> CheckedQuery:
+        checked = check(query)
+        check_growth(checked.query)
+        return checked
 
     def _run(self, query: _Query, columns: tuple[str, ...] | None) -> ResultSet:
         started, seconds = monotonic(), query.limits.timeout

@@ -65,11 +65,12 @@ def _checked(text: str, native: bool) -> CheckedQuery:
                 if not PLAIN_NAME.fullmatch(value.name):
                     raise QueryRejected("a parameter needs a plain name", value.name)
                 parameters.add(value.name)
-        pending.extend(_parts(value))
+        pending.extend(parts_of(value))
     return CheckedQuery(query, frozenset(parameters))
 
 
-def _parts(value: object) -> list[object]:
+def parts_of(value: object) -> list[object]:
+    """What a part of the syntax is made of."""
     if isinstance(value, tuple):
         return list(value)
     if is_dataclass(value) and not isinstance(value, type):
