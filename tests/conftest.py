@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from helios.config import load_config
 from helios.corpus.sample import sample_path
@@ -18,6 +19,8 @@ from indexing.pipeline import build_index
 
 if importlib.util.find_spec("xllamacpp") is not None:
     import_module("xllamacpp")  # first of the libraries with a C++ run time: after ladybug's its start aborts
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")  # how long an example takes says nothing where other work runs beside the tests
 
 
 @pytest.fixture(scope="session")
