@@ -1,4 +1,4 @@
-"""HELIOS: ranked, checkable evidence from tables and text.
+"""HELIOS: ranked, checkable evidence from tables, text, databases and graphs.
 
 Importing this package loads neither torch nor a web framework; `Engine` is resolved on first use.
 """

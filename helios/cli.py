@@ -72,7 +72,7 @@ def root(
         bool, typer.Option("--debug", envvar="HELIOS_DEBUG", help="Show tracebacks and debug messages.")
     ] = False,
 ) -> None:
-    """Ranked, checkable evidence from tables and text."""
+    """Ranked, checkable evidence from tables, text, databases and graphs."""
     level = logging.DEBUG if debug else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 

@@ -1,17 +1,16 @@
 """RDF graphs as sources: a pyoxigraph store, or files read into memory; and what an endpoint shares with them."""
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from helios.errors import SourceUnavailable
-from helios.executors.base import Executor, Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import Executor, Language, Limits, ResultSet
 from helios.executors.rdf import RdfExecutor
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import SourceKind
 from helios.sources.cache import SourceCache
-from helios.sources.descriptor import Descriptor, RdfSchema
-from helios.sources.lookup import LazyLookup, StoredValue
+from helios.sources.descriptor import RdfSchema
+from helios.sources.graph import CHECK_LIMITS, ExecutedGraph
+from helios.sources.lookup import StoredValue
 from helios.sources.rdf_schema import SchemaReader
 from helios.sources.rdf_values import stored_values
 from helios.sources.spec import RdfSpec, SourceSpec
@@ -32,7 +31,7 @@ class RdfReading(Executor, Protocol):
     def read(self, statement: str, limits: Limits) -> ResultSet: ...
 
 
-class GraphSource:
+class GraphSource(ExecutedGraph):
     """A graph that is asked in SPARQL, wherever it is."""
 
     language = Language.SPARQL
@@ -41,48 +40,20 @@ class GraphSource:
         self, name: str, kind: SourceKind, executor: RdfReading, *, prefixes: Mapping[str, str],
         description: str = "", cache: SourceCache | None = None,
     ) -> None:  # fmt: skip
-        self.name = name
-        self.kind = kind
-        self.executor = executor
+        super().__init__(name, kind, executor, description=description, cache=cache)
         self.prefixes = dict(prefixes)
-        self.description = description
-        self._lookup = LazyLookup(self._values, cache)
-        self._descriptor: Descriptor | None = None
-        self._lock = threading.Lock()
+        self._read = executor.read
 
-    def descriptor(self) -> Descriptor:
+    def _schema(self) -> RdfSchema:
         """Classes and predicates with counts, labels, samples, domain and range."""
-        with self._lock:
-            if self._descriptor is None:
-                schema: RdfSchema = SchemaReader(self.executor.read).schema(self.prefixes)
-                self._descriptor = Descriptor(self.name, str(self.kind), self.language, schema, self.description)
-            return self._descriptor
-
-    def find_values(self, phrases: Sequence[str], *, limit: int = 5) -> tuple[ValueHit, ...]:
-        """Labels and other short texts that resemble the phrases; the first call reads them all."""
-        return self._lookup.find(phrases, limit=limit)
-
-    def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
-        """Run SPARQL through the guarded executor."""
-        return self.executor.execute(query, limits)
-
-    def refresh(self) -> None:
-        """Forget descriptor and lookup."""
-        with self._lock:
-            self._descriptor = None
-        self._lookup.forget()
-
-    def check(self) -> None:
-        """Read one triple; SourceUnavailable says what to mend."""
-        if not self.executor.read("SELECT ?s WHERE { ?s ?p ?o } LIMIT 1", Limits(timeout=30.0)).rows:
-            raise SourceUnavailable(f"source {self.name!r}: the graph is empty")
-
-    def close(self) -> None:
-        """End processes and connections."""
-        self.executor.close()
+        schema: RdfSchema = SchemaReader(self._read).schema(self.prefixes)
+        return schema
 
     def _values(self) -> Iterable[StoredValue]:
-        return stored_values(self.executor.read)
+        return stored_values(self._read)
+
+    def _any(self) -> ResultSet:
+        return self._read("SELECT ?s WHERE { ?s ?p ?o } LIMIT 1", CHECK_LIMITS)
 
 
 class RdfSource(GraphSource):

@@ -37,7 +37,7 @@ class SparqlSource(GraphSource):
         assert isinstance(schema, RdfSchema)
         if 0 < schema.triple_count <= INDEXED_TRIPLES:
             return super().find_values(phrases, limit=limit)
-        return ask_for_values(self.executor.read, phrases, limit=limit)
+        return ask_for_values(self._read, phrases, limit=limit)
 
 
 def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -> SparqlSource:
