@@ -178,6 +178,20 @@ class RefinementSettings(Section):
         return "off" if mode is False else mode
 
 
+class SpreadSettings(Section):
+    """Best edges that repeat a better one's row or passage stand lower; with scores in log-odds alone.
+
+    The prices were learned on train questions (`helios train spread`).
+    """
+
+    depth: int = Field(default=10, ge=0, le=1000)
+    """Ranks that are filled so; 0 leaves the order as it is."""
+    row: float = Field(default=0.65, ge=0.0)
+    """What an edge loses, in log-odds, where a better one has its row."""
+    passage: float = Field(default=1.03, ge=0.0)
+    """What an edge loses where a better one has its passage."""
+
+
 class RoutingSettings(Section):
     """Asking registered sources: `helios ask --sources`."""
 
@@ -268,6 +282,7 @@ class Config(Section):
     reading: ReadingSettings = ReadingSettings()
     expansion: ExpansionSettings = ExpansionSettings()
     refinement: RefinementSettings = RefinementSettings()
+    spread: SpreadSettings = SpreadSettings()
     pipeline: PipelineSettings = PipelineSettings()
     llm: LlmSettings = LlmSettings()
     routing: RoutingSettings = RoutingSettings()

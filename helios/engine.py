@@ -95,7 +95,9 @@ class Engine:
         laps.done("expand")
         refined = self.stages.refine(question, found, budget=budget)
         laps.done("refine")
-        edges = self._evidence(question, refined.subgraph.top(k).edges, explain=explain)
+        found = self.stages.spread(refined)
+        laps.done("spread")
+        edges = self._evidence(question, found.top(k).edges, explain=explain)
         laps.done("evidence")
         report = refined.report
         return Evidence(

@@ -56,7 +56,7 @@ def test_evidence_is_complete(engine: Engine):
     assert evidence.question == question
     assert [edge.rank for edge in evidence.edges] == list(range(1, 8))
     assert [edge.score for edge in evidence.edges] == sorted((edge.score for edge in evidence.edges), reverse=True)
-    assert set(evidence.timings_ms) == {"retrieve", "rerank", "expand", "refine", "evidence"}
+    assert set(evidence.timings_ms) == {"retrieve", "rerank", "expand", "refine", "spread", "evidence"}
     for edge in evidence.edges:
         if edge.segment is not None and edge.passage is not None:
             for link in edge.links:

@@ -37,6 +37,7 @@ ROLES = {
     "reader": ("training.reader", "Extractive reader."),
     "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
     "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
+    "spread": ("training.spread", "Spreading: what a repeated row or passage costs."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }
 """Every role with the module that trains it and what it is."""

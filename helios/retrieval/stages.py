@@ -18,6 +18,7 @@ from helios.retrieval.expansion import BestEdges, EdgeScorer, NodeExpander, Node
 from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement.base import Refinement, RefinementReport, Refiner
 from helios.retrieval.rerank import Mix, MixedEdges, RerankedNodes, deadline_in, load_reranker, rerank_edges
+from helios.retrieval.spread import CANDIDATES, spread
 
 if TYPE_CHECKING:
     from helios.llm.budget import Budget
@@ -49,7 +50,8 @@ class Stages:
         """Edges that have to be retrieved so that every stage has its input; 0 where all stages are off."""
         config = self.config
         later = config.expansion.enabled or config.refinement.mode != "off"
-        return max(config.rerank.k1 if config.rerank.backend != "none" else 0, READ if later else 0)
+        spread = CANDIDATES * config.spread.depth if self._log_odds else 0
+        return max(config.rerank.k1 if config.rerank.backend != "none" else 0, READ if later else 0, spread)
 
     def rerank(self, question: str, subgraph: Subgraph) -> Subgraph:
         """g_e reads the best edges again (4.1); edges that it does not read come after them."""
@@ -78,6 +80,11 @@ class Stages:
         if self.llm_refiner is not None:
             return self.llm_refiner.refine(question, subgraph, self.part, budget=budget)
         return self.refiner.refine(question, subgraph, self.part)
+
+    def spread(self, refined: Refinement) -> Subgraph:
+        """Edges that repeat a better one's row or passage stand lower; what refinement removed stays behind."""
+        subgraph, removed = refined.subgraph, len(refined.report.demoted)
+        return spread(subgraph, self.config.spread, kept=len(subgraph) - removed) if self._log_odds else subgraph
 
     def close(self) -> None:
         """End what the stages opened: the client of a language model."""
@@ -151,6 +158,11 @@ class Stages:
         if reranker is not None:
             reranker.score("warm up", ["warm up"])
         return reranker
+
+    @property
+    def _log_odds(self) -> bool:
+        """Whether scores are log-odds when the last stage gets them."""
+        return self.edges.ranker is not None or self.config.rerank.backend != "none"
 
     def _mix(self, subgraph: Subgraph) -> Mix:
         weight = self.config.rerank.weight

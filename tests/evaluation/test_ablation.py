@@ -57,11 +57,13 @@ def test_groups_are_read_from_the_command_line():
 
 
 def test_variants_of_every_group():
-    assert list(names(Group.STAGES)) == [FULL, "no reranker", "no expansion", "no refinement", "retrieval alone"]
+    assert list(names(Group.STAGES)) == [
+        FULL, "no reranker", "no expansion", "no refinement", "no spread", "retrieval alone",
+    ]  # fmt: skip
     assert len(names(Group.EDGES)) == 7
     assert list(names(Group.UNITS)) == [FULL, "node units", "star units", "edge units"]
     assert list(names(Group.BEAM)) == [FULL, "beam 0", "beam 5", "beam 10", "beam 20", "beam 50"]
-    assert len(names(*Group)) == 1 + 4 + 6 + 3 + 5 + 2
+    assert len(names(*Group)) == 1 + 5 + 6 + 3 + 5 + 2
 
 
 def test_a_stage_that_is_off_is_said_to_be():
@@ -92,7 +94,8 @@ def test_variants_find_what_an_engine_with_their_settings_finds(staged: Engine, 
         assert isinstance(variant.method, Pipeline)
         expansion, refinement = variant.method.config.expansion, variant.method.config.refinement
         overrides = [f"expansion.enabled={expansion.enabled}", f"expansion.beam={expansion.beam}",
-                     f"refinement.mode='{refinement.mode}'"]  # fmt: skip
+                     f"refinement.mode='{refinement.mode}'",
+                     f"spread.depth={variant.method.config.spread.depth}"]  # fmt: skip
         with Engine.open(sample_index, overrides=overrides, threads=1) as own:
             for question in questions:
                 expected = ranked_edges(own.search(question.text, k=20))

@@ -24,7 +24,7 @@ def test_json(sample_index):
     document = json.loads(result.stdout)
     assert set(document) == {"question", "edges", "timings_ms", "notes", "degraded", "computed"}
     assert document["question"] == QUESTION
-    assert set(document["timings_ms"]) == {"retrieve", "rerank", "expand", "refine", "evidence"}
+    assert set(document["timings_ms"]) == {"retrieve", "rerank", "expand", "refine", "spread", "evidence"}
     assert [edge["rank"] for edge in document["edges"]] == [1, 2, 3]
     best = document["edges"][0]
     assert set(best) == {"rank", "score", "origin", "segment", "passage", "links", "matches"}

@@ -25,11 +25,11 @@ def opened(index: Path, *settings: str) -> Engine:
     return Engine.open(index, overrides=settings, threads=1)
 
 
-def test_only_local_refinement_is_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
+def test_only_local_refinement_and_spreading_are_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
     assert engine.stages.depth == READ
     assert engine.stages.edge_reranker is None
     assert engine.search("Where does the river end ?", k=10).notes == ()
-    with opened(sample_index, "refinement.mode=off") as plain:
+    with opened(sample_index, "refinement.mode=off", "spread.depth=0") as plain:
         found = plain.retrieve_edges(QUESTION, k=10)
         evidence = plain.search(QUESTION, k=10)
         assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]

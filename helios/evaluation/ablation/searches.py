@@ -123,7 +123,7 @@ class Pipelines:
         key = (*key, config.refinement, config.llm)
         refined, spent = self.steps.make(key, lambda: stages.refine(question, found), after=spent)
         started = perf_counter()
-        edges = with_texts(refined.subgraph.top(self.k).edges, self.engine.corpus)
+        edges = with_texts(stages.spread(refined).top(self.k).edges, self.engine.corpus)
         return Found(edges, spent + (perf_counter() - started) * 1e3, refined.report.problems)
 
     def close(self) -> None:

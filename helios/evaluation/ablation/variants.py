@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from helios.config import Config, ExpansionSettings, LlmSettings, RefinementSettings, RerankSettings, Section
+from helios.config import (
+    Config,
+    ExpansionSettings,
+    LlmSettings,
+    RefinementSettings,
+    RerankSettings,
+    Section,
+    SpreadSettings,
+)
 from helios.evaluation.units import RetrievalUnit
 
 FULL = "full"
@@ -117,6 +125,7 @@ def _stages(config: Config) -> Iterator[Variant]:
         "reranker": RerankSettings(backend="none"),
         "expansion": ExpansionSettings(enabled=False),
         "refinement": RefinementSettings(mode="off"),
+        "spread": SpreadSettings(depth=0),
     }
     names = {"reranker": "rerank"}
     full = _pipeline(config)
@@ -167,6 +176,8 @@ def _pipeline(config: Config) -> Pipeline:
         changes["expansion"] = ExpansionSettings(enabled=False)
     if config.refinement.mode == "off":
         changes["refinement"] = RefinementSettings(mode="off")
+    if config.spread.depth == 0:
+        changes["spread"] = SpreadSettings(depth=0)
     if config.refinement.mode != "llm":
         changes["llm"] = LlmSettings()
     return Pipeline(config.model_copy(update=changes))
