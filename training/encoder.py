@@ -354,7 +354,10 @@ def _finish(recipe: EncoderRecipe, result: TrainResult, settings: EncoderSetting
         name=f"Token encoder ({settings.mode})", role="encoder",
         summary="Token vectors for late interaction over rows and passages, trained with the score of search.",
         base=f"{recipe.reader.name} {recipe.base.sha256}", data=tuple(data_file(path) for path in questions),
-        settings=settings.model_dump(mode="json"), scores={**scores, **before, **lost},
+        settings=settings.model_dump(
+            mode="json", exclude={"data", "lessons", "ranking", "base", "start", "teacher"}, exclude_none=True
+        ),
+        scores={**scores, **before, **lost},
         limits="An index must be built with the encoder that searches it.", seconds=result.seconds,
     )  # fmt: skip
     write_card(out, card, weights=[WEIGHTS])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helios.corpus import CorpusStore
+from helios.index.durable import sha256_file
 from helios.index.manifest import ModelEntry
 from helios.index.quantiser import Quantiser
 from helios.index.tokens import write_tokens
@@ -51,8 +52,10 @@ class EncodeStage:
         tokens = write_tokens(
             [chunks.path(number) for number in range(chunks.total)], quantiser, context.out, encoder=described
         )
-        model = ModelEntry(name=encoder.name, sha256=encoder.base.sha256)
-        return StageResult(counts={"tokens": tokens}, models={"encoder": model})
+        models = {"encoder": ModelEntry(name=encoder.name, sha256=encoder.base.sha256)}
+        if encoder.adapter is not None:
+            models["adapter"] = ModelEntry(name=encoder.adapter.stem, sha256=sha256_file(encoder.adapter))
+        return StageResult(counts={"tokens": tokens}, models=models)
 
     def _codebook(self, context: StageContext, store: CorpusStore, encoder: MiniLMEncoder) -> Quantiser:
         settings = context.config.tokens
