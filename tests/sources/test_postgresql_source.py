@@ -13,7 +13,7 @@ from helios.executors.base import Language, NativeQuery
 from helios.sources.descriptor import ForeignKey, RelationalSchema
 from helios.sources.registry import Registry
 
-SERVER = Path(__file__).parents[1] / "executors" / "postgresql_server.py"
+SERVER = Path(__file__).parents[1] / "executors" / "sql" / "postgresql_server.py"
 
 
 @pytest.fixture(scope="module")
