@@ -6,8 +6,8 @@ SHELL := bash
 
 VENV ?= .venv
 INDEX ?= demo-index
-# Processes that share the tests out by files; each needs about 4 GB.
-PROCESSES ?= 2
+# `make tests PROCESSES=2` shares the tests out by files, which halves the time; each process needs about 4 GB.
+PROCESSES ?=
 # What `make lock` holds back: torch to the release that we measure with, transformers (which the package of the
 # base model's weights brings along) to the range that works beside vLLM.
 HOLD := 'torch==2.13.0' 'transformers>=5.16.1,<5.20'
@@ -30,7 +30,7 @@ check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 	$(BIN)/lint-imports
 
 tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
-	$(BIN)/python -m pytest --durations=10 --numprocesses=$(PROCESSES) --dist=loadfile
+	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile)
 
 format: $(VENV)/installed-dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
