@@ -45,6 +45,9 @@ def _repeats(
 
 
 def _below(chosen: list[ScoredEdge], others: tuple[ScoredEdge, ...]) -> tuple[ScoredEdge, ...]:
-    """The others at the distances that they had, none above the last chosen one."""
-    excess = max(0.0, others[0].score - chosen[-1].score) if chosen and others else 0.0
-    return tuple(replace(scored, score=scored.score - excess) for scored in others) if excess else others
+    """The others at the distances that they had, none above the last chosen one, however a difference is rounded."""
+    if not chosen or not others:
+        return others
+    last = chosen[-1].score
+    excess = max(0.0, others[0].score - last)
+    return tuple(replace(scored, score=min(scored.score - excess, last)) for scored in others) if excess else others

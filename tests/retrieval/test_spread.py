@@ -64,6 +64,12 @@ def test_every_edge_stays_the_best_stays_first_and_scores_fall(subgraph: Subgrap
     assert scores == sorted(scores, reverse=True)
 
 
+def test_scores_fall_where_a_difference_is_rounded_away():
+    tiny = -9e-149
+    edges = [(0, None, 1.0), *((None, passage, 0.0) for passage in range(8)), (1, None, tiny), (0, 9, 0.4)]
+    assert (scores := [scored.score for scored in spread(_subgraph(*edges), SETTINGS).edges]) == sorted(scores)[::-1]
+
+
 @given(SUBGRAPHS, st.integers(0, 12))
 def test_edges_behind_the_filled_ranks_keep_their_order(subgraph: Subgraph, depth: int):
     found = _order(spread(subgraph, SETTINGS.model_copy(update={"depth": depth})))
@@ -86,7 +92,7 @@ def test_ranks_filled_by_hand_are_those_that_are_filled(subgraph: Subgraph):
         def worth(one: ScoredEdge) -> float:
             rows = {edge.segment for edge in chosen if edge.segment is not None}
             passages = {edge.passage for edge in chosen if edge.passage is not None}
-            return one.score - 0.5 * (one.edge.segment in rows) - 1.0 * (one.edge.passage in passages)
+            return one.score - (0.5 * (one.edge.segment in rows) + 1.0 * (one.edge.passage in passages))
 
         best = max(left, key=worth)
         chosen.append(best.edge)
