@@ -3,7 +3,6 @@ a language model behind an OpenAI-compatible server, and a server that misbehave
 """
 
 import importlib.util
-import logging
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -22,16 +21,6 @@ if importlib.util.find_spec("xllamacpp") is not None:
     import_module("xllamacpp")  # first of the libraries with a C++ run time: after ladybug's its start aborts
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy machine")  # how long an example takes says nothing where other work runs beside the tests
-
-
-@pytest.fixture(autouse=True)
-def loggers_speak():
-    """A library that configures logging when it is loaded may have switched off the loggers that there were."""
-    logging.disable(logging.NOTSET)
-    for name, logger in logging.root.manager.loggerDict.items():
-        if isinstance(logger, logging.Logger) and name.partition(".")[0] in ("helios", "indexing", "training"):
-            logger.disabled = False
-            logger.propagate = True
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from helios.evaluation.ablation.plot import require_matplotlib
 from helios.evaluation.ablation.report import render, to_markdown
 from helios.evaluation.ablation.results import Measured, question_digest
 from helios.evaluation.ablation.run import run_ablation
-from helios.evaluation.ablation.searches import Searches
+from helios.evaluation.ablation.searches import Searches, Steps
 from helios.evaluation.ablation.variants import FULL, Group, Pipeline, ablation_variants, parse_groups
 from helios.evaluation.edges import ranked_edges
 from helios.evaluation.evaluate import evaluate
@@ -118,11 +118,29 @@ def test_the_full_row_is_the_evaluation(staged: Engine, questions):
     assert all(0 < row.latency_ms["p50"] <= row.latency_ms["p95"] for row in ablation.rows)
 
 
-def test_shared_steps_are_counted_in_full(staged: Engine, questions):
-    variants = ablation_variants(staged.config, [Group.STAGES])
-    searches = Searches(staged, [v.method for v in variants if v.method], k=20)
-    by_name = {v.name: searches.search(questions[0].text, v.method).milliseconds for v in variants if v.method}
-    assert by_name["retrieval alone"] < by_name["no refinement"] < by_name[FULL]
+def test_shared_steps_are_made_once_and_counted_in_full():
+    steps, made = Steps(), []
+
+    def step(name: str) -> str:
+        made.append(name)
+        time.sleep(0.02)
+        return name
+
+    for question, expected in ("one", ["first", "second"]), ("two", ["first", "second"] * 2):
+        steps.begin(question)
+        for _ in range(2):
+            first, spent = steps.make("retrieve", lambda: step("first"))
+            second, whole = steps.make("expand", lambda: step("second"), after=spent)
+        assert (first, second, made) == ("first", "second", expected)
+        assert 20 <= spent <= whole - 20
+
+
+def test_every_variant_pays_for_retrieval(staged: Engine, questions):
+    methods = [v.method for v in ablation_variants(staged.config, [Group.STAGES]) if v.method]
+    searches = Searches(staged, methods, k=20)
+    took = [searches.search(questions[0].text, method).milliseconds for method in methods]
+    _, retrieval = searches.pipelines.steps.make("retrieve", lambda: pytest.fail("retrieved twice"))
+    assert 0 < retrieval <= min(took)
 
 
 def test_tables_and_documents(staged: Engine, questions):
