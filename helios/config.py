@@ -90,18 +90,21 @@ class SearchSettings(Section):
 
 
 class RerankSettings(Section):
-    """Edge reranker g_e and node reranker g_n: a question and a text read together."""
+    """Edge reranker g_e and node reranker g_n."""
 
-    backend: Literal["none", "embedded", "cross-encoder", "flag", "flag-layerwise"] = "none"
-    """`embedded` is ours on the base encoder; the others load a model of sentence-transformers or FlagEmbedding. Off:
-    ours adds nothing that can be told from chance for half as much time again (docs/benchmarks.md)."""
+    backend: Literal["none", "late-interaction", "embedded", "cross-encoder", "flag", "flag-layerwise"] = (
+        "late-interaction"
+    )
+    """`late-interaction` reads nodes with the trained token encoder, and needs the learned ranking of a factored
+    search; the others read a question and a text together: `embedded` is our cross-encoder, the rest load a model of
+    sentence-transformers or FlagEmbedding."""
     edge_model: str | None = None
-    """File (`embedded`), folder or hub name of g_e; None is the packaged one."""
+    """Folder (`late-interaction`), file (`embedded`), folder or hub name of g_e; None is the packaged one."""
     node_model: str | None = None
     """The same for g_n."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"
-    k1: int = Field(default=10, ge=1)
-    """Edges that are read again, best first; 400 in the paper. More than 10 change nothing with the packaged g_e."""
+    k1: int = Field(default=20, ge=1)
+    """Edges that are read again, best first; 400 in the paper. More change nothing with the packaged models."""
     nodes: int = Field(default=0, ge=0)
     """Nodes that g_n reads where expansion is on, best first, to choose seeds; 0, the default, leaves g_n out: the
     packaged one finds a few gold nodes in a thousand more."""
@@ -117,7 +120,8 @@ class RerankSettings(Section):
     layer: int = Field(default=24, ge=1)
     """The layer of a layer-wise model that gives the score."""
     deadline_ms: float | None = Field(default=600.0, gt=0.0)
-    """Time for the edges of one question; what is not read by then is as good as retrieval found it."""
+    """Time for the pairs of one question; what is not read by then is as good as retrieval found it. Late interaction,
+    which reads few and short texts, takes the time that it needs."""
 
 
 class ExpansionSettings(Section):

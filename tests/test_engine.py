@@ -119,7 +119,7 @@ def test_closing_ends_the_threads(sample_index):
     engine.close()
     engine.close()
     with pytest.raises(RuntimeError):
-        engine.search("river", k=1)
+        engine.search("mountain", k=1)
 
 
 def test_a_wrong_override_lets_go_of_the_index(sample_index):

@@ -63,7 +63,16 @@ def data_file(path: Path, *, records: int | None = None) -> DataFile:
 
 def write_card(folder: Path, card: ModelCard, *, weights: Sequence[str] = ()) -> ModelCard:
     """Complete a card with this process's command, machine and versions, and write it beside the weights."""
-    complete = ModelCard(
+    complete = completed(folder, card, weights=weights)
+    content = json.dumps(asdict(complete), indent=2, ensure_ascii=False, default=str) + "\n"
+    write_atomically(folder / CARD, content.encode())
+    write_atomically(folder / README, readme(complete).encode())
+    return complete
+
+
+def completed(folder: Path, card: ModelCard, *, weights: Sequence[str] = ()) -> ModelCard:
+    """A card with this process's command, machine and versions, and the hashes of the folder's weights."""
+    return ModelCard(
         **{
             **{name: getattr(card, name) for name in card.__dataclass_fields__},
             "command": card.command or command_line(),
@@ -73,10 +82,6 @@ def write_card(folder: Path, card: ModelCard, *, weights: Sequence[str] = ()) ->
             "files": {name: sha256_file(folder / name) for name in weights} or dict(card.files),
         }
     )
-    content = json.dumps(asdict(complete), indent=2, ensure_ascii=False, default=str) + "\n"
-    write_atomically(folder / CARD, content.encode())
-    write_atomically(folder / README, readme(complete).encode())
-    return complete
 
 
 def read_card(folder: Path) -> ModelCard:

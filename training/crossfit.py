@@ -25,7 +25,10 @@ def table_fold(table: str, *, seed: int, folds: int) -> int:
 
 
 class CrossFitted:
-    """Engines over one index, one a fold, opened when first needed; without a trained ranking the plain engine."""
+    """Engines over one index, one a fold, opened when first needed; without a trained ranking the packaged one.
+
+    None of them reranks.
+    """
 
     def __init__(self, index: Path, ranking: Path | None) -> None:
         self.index = index
@@ -39,7 +42,9 @@ class CrossFitted:
         table = question.table_id or question.question_id
         fold = table_fold(table, seed=self._seed, folds=self._folds)
         if fold not in self._opened:
-            own = [] if self.ranking is None else [f"search.ranker={self.ranking / FOLDS / str(fold)}"]
+            own = ["rerank.backend=none"]  # the packaged reranker has seen all tables
+            if self.ranking is not None:
+                own.append(f"search.ranker={self.ranking / FOLDS / str(fold)}")
             self._opened[fold] = self._open.enter_context(Engine.open(self.index, overrides=own))
         return self._opened[fold]
 

@@ -110,7 +110,7 @@ class EncoderRecipe:
         torch.manual_seed(settings.train.seed)
         self.corpus, self.settings, self.device = corpus, settings, torch.device(device)
         self.token_weights = token_weights
-        self.lessons, self.held_out = divide(lessons, held_out=settings.data.held_out)
+        self.lessons, self.held_out = divide(lessons, settings.data)
         self.reader = MiniLMEncoder.load(settings.base, adapter="none", max_tokens=settings.max_tokens)
         self.base = self.reader.base
         self.lanes = lanes

@@ -37,6 +37,9 @@ class LessonData(DataSettings):
     """Question files of `helios train questions`."""
     synthetic_share: float = Field(default=1.0, ge=0.0)
     """Synthetic questions of an epoch for each human one, drawn anew every epoch."""
+    held_from: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Where the held-out share of the tables begins: runs with 0 and 0.5, both with held_out=0.5, learn from one half
+    each, so that each reads what the other learned from as if it were new."""
     splits: Path | None = None
     """JSON file, split name → table ids: a question about a table outside the split `train` is refused."""
 
@@ -81,21 +84,25 @@ def read_asked(data: LessonData) -> list[tuple[Question, bool]]:
     human = [question for file in data.questions for question in read_questions(file)]
     made = [question for file in data.synthetic for question in read_questions(file)]
     _check_tables([*human, *made], data.splits)
-    kept = [question for question in made if not is_held_out(question.table_id or "", share=data.held_out)]
+    kept = [question for question in made if not _is_apart(question.table_id or "", data)]
     log.info("%d synthetic questions about held-out tables are left out", len(made) - len(kept))
     return [*((question, False) for question in human), *((question, True) for question in kept)]
 
 
-def divide(lessons: Sequence[Lesson], *, held_out: float) -> tuple[list[Lesson], list[Lesson]]:
+def divide(lessons: Sequence[Lesson], data: LessonData) -> tuple[list[Lesson], list[Lesson]]:
     """(to learn from, to measure on): by table, and only human questions measure; TrainingError if none is to learn."""
     sides: tuple[list[Lesson], list[Lesson]] = ([], [])
     for lesson in lessons:
-        is_apart = is_held_out(lesson.table, share=held_out)
+        is_apart = _is_apart(lesson.table, data)
         if not (is_apart and lesson.synthetic):
             sides[is_apart].append(lesson)
     if not sides[0]:
         raise TrainingError(f"none of the {len(lessons)} lessons is for training: are there questions with gold?")
     return sides
+
+
+def _is_apart(table: str, data: LessonData) -> bool:
+    return is_held_out(table, share=data.held_out, start=data.held_from)
 
 
 def epoch_order(lessons: Sequence[Lesson], chance: random.Random, *, synthetic_share: float) -> list[int]:

@@ -4,6 +4,7 @@ Every train question is searched with the fused score; its best edges become one
 they are worth to a reader: a gold edge, another edge that holds the answer, or nothing.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.config import Section
+from helios.corpus import CorpusStore
 from helios.engine import Engine
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
@@ -24,7 +26,7 @@ from helios.retrieval.edges import rank_features
 from helios.retrieval.features import FEATURES
 from training.crossfit import FOLDS, table_fold
 from training.errors import TrainingError
-from training.examples import covers, edge_text, gold_pairs, pair_of
+from training.examples import Pair, covers, edge_text, gold_pairs, pair_of
 from training.log import LogRow
 from training.recipes import DataSettings, Role
 
@@ -67,11 +69,16 @@ def mine_groups(engine: Engine, questions: Sequence[Question]) -> Iterator[Group
         found = engine.edge_index.found(part, question.text, depth=depth)
         features = rank_features(part, found, depth)
         pairs = [pair_of(part.edge(int(unit))) for unit in found.candidates.units[:depth]]
-        gold = gold_pairs(engine.corpus, question)
-        answers = np.array([contains_answer(edge_text(engine.corpus, p), question.answers) for p in pairs], bool)
-        is_gold = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)
-        grades = np.where(is_gold, GOLD, np.where(answers, ANSWER, 0)).astype(np.int8)
-        yield Group(question.table_id or question.question_id, features, grades, answers)
+        yield graded(engine.corpus, question, pairs, features)
+
+
+def graded(corpus: CorpusStore, question: Question, pairs: Sequence[Pair], features: NDArray[np.float32]) -> Group:
+    """A question's edges with what each is worth."""
+    gold = gold_pairs(corpus, question)
+    answers = np.array([contains_answer(edge_text(corpus, pair), question.answers) for pair in pairs], bool)
+    is_gold = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)
+    grades = np.where(is_gold, GOLD, np.where(answers, ANSWER, 0)).astype(np.int8)
+    return Group(question.table_id or question.question_id, features, grades, answers)
 
 
 def train_ranker(
@@ -105,9 +112,9 @@ def train_ranker(
 
 
 def cross_validate(
-    groups: Sequence[Group], settings: RankerSettings
+    groups: Sequence[Group], settings: RankerSettings, *, features: tuple[str, ...] = FEATURES, before: str = "fused"
 ) -> tuple[dict[str, float], Calibration, list[lightgbm.Booster]]:
-    """AR@k of the fused score and of the learned ranking, what makes its scores log-odds, and the trees of every fold.
+    """AR@k of the order `before` and of the learned one, what makes its scores log-odds, and the trees of every fold.
 
     The trees of a question saw no question on its table.
     """
@@ -115,14 +122,14 @@ def cross_validate(
     grown = []
     scores: list[NDArray[np.float32]] = [group.features[:, 0] for group in groups]
     for fold in range(settings.folds):
-        trees = fit([group for group, at in zip(groups, folds, strict=True) if at != fold], settings)
+        trees = fit([group for group, at in zip(groups, folds, strict=True) if at != fold], settings, features)
         grown.append(trees)
         for i in np.flatnonzero(folds == fold):
             scores[i] = np.asarray(trees.predict(groups[i].features, num_threads=1), np.float32)
-    before = [_answer_rank(group, np.arange(len(group.grades))) for group in groups]
-    after = [_answer_rank(group, np.argsort(-own, kind="stable")) for group, own in zip(groups, scores, strict=True)]
+    given = [_answer_rank(group, np.arange(len(group.grades))) for group in groups]
+    learned = [_answer_rank(group, np.argsort(-own, kind="stable")) for group, own in zip(groups, scores, strict=True)]
     gold = np.concatenate([group.grades == GOLD for group in groups])
-    measures = _answer_recall("fused", before) | _answer_recall("learned", after)
+    measures = _answer_recall(before, given) | _answer_recall("learned", learned)
     return measures, log_odds(np.concatenate(scores), gold), grown
 
 
@@ -137,14 +144,16 @@ def log_odds(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, steps: int
     return Calibration(slope=float(weights[0]), intercept=float(weights[1]))
 
 
-def fit(groups: Sequence[Group], settings: RankerSettings) -> lightgbm.Booster:
+def fit(
+    groups: Sequence[Group], settings: RankerSettings, features: tuple[str, ...] = FEATURES
+) -> lightgbm.Booster:  # fmt: skip
     """Trees for all groups that hold anything of worth."""
     useful = [group for group in groups if group.grades.any()]
     data = lightgbm.Dataset(
         np.concatenate([group.features for group in useful]),
         np.concatenate([group.grades for group in useful]),
         group=[len(group.grades) for group in useful],
-        feature_name=list(FEATURES),
+        feature_name=list(features),
     )
     parameters = {
         "objective": "lambdarank", "num_leaves": settings.leaves, "learning_rate": settings.learning_rate,
@@ -159,7 +168,7 @@ def fit(groups: Sequence[Group], settings: RankerSettings) -> lightgbm.Booster:
 def _answer_rank(group: Group, order: NDArray[np.int64]) -> int:
     """Rank, from 0, of the first edge with the answer; larger than any where there is none."""
     hits = np.flatnonzero(group.answers[order])
-    return int(hits[0]) if len(hits) else len(order)
+    return int(hits[0]) if len(hits) else sys.maxsize
 
 
 def _answer_recall(name: str, ranks: Sequence[int]) -> dict[str, float]:

@@ -32,6 +32,7 @@ Settings = TypeVar("Settings", bound=Section)
 ROLES = {
     "ranker": ("training.ranker", "Learned ranking of edges, from features of what the engine finds."),
     "encoder": ("training.encoder", "Token encoder f_e, factored or joint."),
+    "late-reranker": ("training.late_reranker", "Late-interaction reranker: the order of edges read by an encoder."),
     "expander": ("training.expander", "Pair model of node expansion, f_S→P and f_P→S."),
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
     "reader": ("training.reader", "Extractive reader."),

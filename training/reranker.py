@@ -120,7 +120,7 @@ class RerankerRecipe:
     ) -> None:  # fmt: skip
         torch.manual_seed(settings.train.seed)
         self.settings, self.device = settings, torch.device(device)
-        self.lessons, self.held_out = divide(lessons, held_out=settings.data.held_out)
+        self.lessons, self.held_out = divide(lessons, settings.data)
         self.base = find_base_model(settings.base)
         self.lists = PairLists(
             corpus, PairReader(self.base.folder, max_tokens=settings.max_tokens), device=self.device

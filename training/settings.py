@@ -37,7 +37,8 @@ class TrainSettings(Section):
     evaluate_first: bool = True
     """Measure before the first step too: the untrained model may win."""
     best_by: str | None = None
-    """The measure that chooses the best checkpoint; None is the first that the recipe reports."""
+    """The measure that chooses the best checkpoint; None is the first that the recipe reports, `last` takes the newest
+    weights whatever was measured: where differences are chance, choosing by them only adds some."""
     lower_is_better: bool = False
     patience: int | None = Field(default=None, ge=1)
     """Stop after so many measurements without a better one."""
@@ -49,6 +50,7 @@ class TrainSettings(Section):
     """Log the mean loss of so many steps."""
 
 
+NEWEST = "last"
 HOUSEKEEPING = frozenset(
     {"checkpoint_steps", "checkpoint_minutes", "log_steps", "patience", "best_by", "lower_is_better"}
 )

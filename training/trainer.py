@@ -32,7 +32,7 @@ from training.checkpoints import BEST, LAST, Progress, load_last, save_best, sav
 from training.distributed import World, world
 from training.errors import TrainingError
 from training.log import LogRow, TrainLog
-from training.settings import HOUSEKEEPING, TrainSettings
+from training.settings import HOUSEKEEPING, NEWEST, TrainSettings
 
 log = logging.getLogger(__name__)
 
@@ -252,9 +252,10 @@ class _Trainer(Generic[Batch]):
         progress.scores = self.here.share(scores)
         progress.measured_step = progress.step
         if progress.scores:
-            score = _chosen(progress.scores, settings.best_by)
+            takes_last = settings.best_by == NEWEST
+            score = _chosen(progress.scores, None if takes_last else settings.best_by)
             best = progress.best_score
-            is_better = best is None or (score < best if settings.lower_is_better else score > best)
+            is_better = best is None or takes_last or (score < best if settings.lower_is_better else score > best)
             progress.waited = 0 if is_better else progress.waited + 1
             if is_better:
                 progress.best_score, progress.best_step = score, progress.step

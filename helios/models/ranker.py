@@ -61,7 +61,7 @@ class EdgeRanker:
             trees = lightgbm.Booster(model_file=folder / "trees.txt")
         except (OSError, ValueError, KeyError, TypeError, lightgbm.basic.LightGBMError) as error:
             raise ModelError(
-                f"{folder}: no folder that `helios train ranker` wrote ({type(error).__name__}: {error})"
+                f"{folder}: no ranking that `helios train` wrote ({type(error).__name__}: {error})"
             ) from error
         if trained_on != features:
             raise ModelError(f"{folder}: was trained on other features than this version computes; train it again")

@@ -76,6 +76,7 @@ class FactoredEdges:
         self.settings = settings
         self.ranker = ranker
         self._recent = lru_cache(RECENT)(self._find)
+        self._seen = lru_cache(RECENT)(self._features)
 
     def retrieve(self, question: str, *, k: int) -> list[list[ScoredEdge]]:
         found = []
@@ -91,7 +92,7 @@ class FactoredEdges:
         found = self.found(part, question, depth=max(k, depth))
         fused = found.fused
         if self.ranker is not None:
-            fused = reorder(self.ranker.score(rank_features(part, found, depth)), fused)
+            fused = reorder(self.ranker.score(self._seen(part, question)), fused)
         units = found.candidates.units
         order = np.lexsort((units, -fused))[:k]
         return Ranking(units[order], fused[order])
@@ -103,6 +104,20 @@ class FactoredEdges:
     def new_edges(self, part: SearchPart) -> "NewEdges":
         """What scores edges that the graph lacks as if it had them."""
         return NewEdges(part, self)
+
+    def features(self, part: SearchPart, question: str, edges: Sequence[Edge]) -> FloatArray:
+        """What the learned ranking saw of edges that are among its first `rank_depth`: (C, features).
+
+        KeyError for an edge that is not.
+        """
+        depth = self.settings.rank_depth
+        units = self.found(part, question, depth=depth).candidates.units[:depth].tolist()
+        places = {part.edge(unit): place for place, unit in enumerate(units)}
+        return self._seen(part, question)[[places[edge] for edge in edges]]
+
+    def _features(self, part: SearchPart, question: str) -> FloatArray:
+        depth = self.settings.rank_depth
+        return rank_features(part, self.found(part, question, depth=depth), depth)
 
     def _find(self, part: SearchPart, question: str, count: int) -> Found:
         query = Query.of(question, self.encoder.encode_question(question), part.tokens)

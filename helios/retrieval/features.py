@@ -69,13 +69,13 @@ def edge_features(
     if len(left) == 0:
         return np.zeros((0, len(FEATURES)), np.float32)
     nodes = _nodes(part, query, left, right)
-    tables = _tables(part, left)
+    tables = tables_of(part, left)
     links = _links(part, left, right)
     columns = [
         *_score_features(tables, left, right, scores, fused),
         *_graph_features(part, links, left, right),
         *_term_features(nodes, tables),
-        *_token_features(nodes, query),
+        *token_features(nodes.maxima_UQ, nodes.left, nodes.right, query.weights_Q),
         *_wording(part, query.text, links, left, right),
     ]
     matrix = np.column_stack(columns).astype(np.float32)
@@ -122,15 +122,15 @@ def _terms_of_stars(part: SearchPart, question: str, left: NDArray[np.int64], te
 def _score_features(
     tables: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64], scores: Candidates, fused: FloatArray
 ) -> list[NDArray[np.generic]]:
-    best_of_table, best_of_row = _group_best(tables, fused), _group_best(left, fused)
+    best_of_table, best_of_row = group_best(tables, fused), group_best(left, fused)
     own = [values - values.max() for values in (scores.maxsim, scores.segment, scores.star, scores.lexical, fused)]
     return [
         *own, scores.maxsim - scores.segment, scores.star - scores.maxsim,
         np.argsort(np.argsort(-fused, kind="stable")),
         fused - best_of_table, best_of_table - fused.max(), fused - best_of_row, best_of_row - best_of_table,
-        fused - _group_best(right, fused), _group_size(tables), _group_size(left), _group_size(right),
-        scores.segment - _group_best(tables, scores.segment), scores.star - _group_best(tables, scores.star),
-        scores.maxsim - _group_best(left, scores.maxsim), scores.lexical - _group_best(tables, scores.lexical),
+        fused - group_best(right, fused), _group_size(tables), _group_size(left), _group_size(right),
+        scores.segment - group_best(tables, scores.segment), scores.star - group_best(tables, scores.star),
+        scores.maxsim - group_best(left, scores.maxsim), scores.lexical - group_best(tables, scores.lexical),
     ]  # fmt: skip
 
 
@@ -176,20 +176,23 @@ def _term_features(nodes: _Nodes, tables: NDArray[np.int64]) -> list[NDArray[np.
     star = nodes.star_CT @ nodes.idf_T / total
     return [
         row @ nodes.idf_T / total, passage @ nodes.idf_T / total, share, (~edge * nodes.idf_T).max(axis=1, initial=0.0),
-        row @ numbers / number_total, passage @ numbers / number_total, share - _group_best(tables, share),
-        (passage & ~row) @ nodes.idf_T / total, star, star - _group_best(tables, star), star - share,
+        row @ numbers / number_total, passage @ numbers / number_total, share - group_best(tables, share),
+        (passage & ~row) @ nodes.idf_T / total, star, star - group_best(tables, star), star - share,
     ]  # fmt: skip
 
 
-def _token_features(nodes: _Nodes, query: Query) -> list[NDArray[np.generic]]:
-    """Shares of the question's tokens, by weight, that have a near match in the row, the passage and the two."""
-    weights = query.weights_Q
-    total = max(float(weights.sum()), 1e-6)
-    maxima_UQ = np.concatenate([nodes.maxima_UQ, np.zeros((1, len(weights)), np.float32)])
-    row, passage = maxima_UQ[nodes.left], maxima_UQ[nodes.right]
+def token_features(
+    maxima_UQ: FloatArray, left: NDArray[np.int64], right: NDArray[np.int64], weights_Q: FloatArray
+) -> list[NDArray[np.generic]]:
+    """Shares of the question's tokens, by weight, that have a near match in the row, the passage and the two, and the
+    worst match of a token that counts; `left` and `right` (C) are rows of the maxima, -1 for no node.
+    """
+    total = max(float(weights_Q.sum()), 1e-6)
+    maxima_UQ = np.concatenate([maxima_UQ, np.zeros((1, len(weights_Q)), np.float32)])
+    row, passage = maxima_UQ[left], maxima_UQ[right]
     edge = np.maximum(row, passage)
-    shares = [(side > MATCHED) @ weights / total for side in (row, passage, edge)]
-    return [*shares, np.where(weights > 1.0, edge, 1.0).min(axis=1)]
+    shares = [(side > MATCHED) @ weights_Q / total for side in (row, passage, edge)]
+    return [*shares, np.where(weights_Q > 1.0, edge, 1.0).min(axis=1)]
 
 
 def _wording(
@@ -220,14 +223,14 @@ def _wording(
     return list(table.T)
 
 
-def _tables(part: SearchPart, left: NDArray[np.int64]) -> NDArray[np.int64]:
+def tables_of(part: SearchPart, left: NDArray[np.int64]) -> NDArray[np.int64]:
     """The table of each row; every passage alone is a table of its own, below zero."""
     segments = part.graph.segment_count
     found = np.searchsorted(part.corpus.segment_offsets, left, side="right") - 1
     return np.where(left < segments, found, -1 - np.arange(len(left)))
 
 
-def _group_best(keys: NDArray[np.int64], values: NDArray[np.floating]) -> NDArray[np.floating]:
+def group_best(keys: NDArray[np.int64], values: NDArray[np.floating]) -> NDArray[np.floating]:
     """For each value the largest one with the same key."""
     _, group = np.unique(keys, return_inverse=True)
     best = np.full(int(group.max()) + 1, -np.inf, values.dtype)

@@ -57,15 +57,17 @@ class Mix:
 def load_reranker(
     role: Literal["edge", "node"], settings: RerankSettings, *, base: str | None = None, lanes: int | None = None
 ) -> Reranker | None:
-    """The reranker that the settings ask for, None for `none`; `base` is the folder of the shared encoder.
+    """The reranker of pairs that the settings ask for, None for `none` and `late-interaction`.
 
-    The packaged ones fit the shared encoder alone: with another base there is none, which is logged.
+    `base` is the folder of the shared encoder.
+
+    The packaged ones fit that one alone: with another base there is none, which is logged.
 
     Raises ModelError for a model or a library that is missing.
     """
     model = settings.edge_model if role == "edge" else settings.node_model
     match settings.backend:
-        case "none":
+        case "none" | "late-interaction":
             return None
         case "embedded":
             from helios.models.reranking.embedded import EmbeddedReranker

@@ -13,8 +13,9 @@ from helios.graph import Subgraph
 from helios.models.encoder import TokenEncoder
 from helios.models.reranking import Reranker
 from helios.once import once
-from helios.retrieval.edges import EdgeIndex
+from helios.retrieval.edges import EdgeIndex, FactoredEdges
 from helios.retrieval.expansion import BestEdges, EdgeScorer, NodeExpander, NodeScorer
+from helios.retrieval.late_reranker import LateReranker
 from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement.base import Refinement, RefinementReport, Refiner
 from helios.retrieval.rerank import Mix, MixedEdges, RerankedNodes, deadline_in, load_reranker, rerank_edges
@@ -55,9 +56,11 @@ class Stages:
 
     def rerank(self, question: str, subgraph: Subgraph) -> Subgraph:
         """g_e reads the best edges again (4.1); edges that it does not read come after them."""
+        settings = self.config.rerank
+        if self.late_reranker is not None and isinstance(self.edges, FactoredEdges):
+            return self.late_reranker.rerank(self.part, self.edges, question, subgraph, k1=settings.k1)
         if self.edge_reranker is None:
             return subgraph
-        settings = self.config.rerank
         return rerank_edges(
             self.part, self.edge_reranker, question, subgraph, k1=settings.k1, k2=max(settings.k2, self.depth),
             mix=self._mix(subgraph), deadline=deadline_in(settings.deadline_ms),
@@ -91,8 +94,22 @@ class Stages:
         self._open.close()
 
     @once
+    def late_reranker(self) -> LateReranker | None:
+        """g_e by late interaction; None with another backend, and where no learned ranking came before."""
+        settings = self.config.rerank
+        if settings.backend != "late-interaction" or self.edges.ranker is None:
+            return None
+        if self._like is not None and self._like.config.rerank == settings:
+            return self._like.late_reranker
+        encoder = self.config.encoder
+        loaded = LateReranker.load(settings, base=encoder.model, max_tokens=encoder.max_tokens)
+        if loaded is not None:
+            list(loaded.encoder.encode_documents(["warm up"]))
+        return loaded
+
+    @once
     def edge_reranker(self) -> Reranker | None:
-        """g_e, None where reranking is off."""
+        """g_e that reads pairs of question and text, None where there is none."""
         if self._like is not None and self._like.config.rerank == self.config.rerank:
             return self._like.edge_reranker
         return self._loaded("edge")
@@ -162,7 +179,7 @@ class Stages:
     @property
     def _log_odds(self) -> bool:
         """Whether scores are log-odds when the last stage gets them."""
-        return self.edges.ranker is not None or self.config.rerank.backend != "none"
+        return self.edges.ranker is not None or self.config.rerank.backend not in ("none", "late-interaction")
 
     def _mix(self, subgraph: Subgraph) -> Mix:
         weight = self.config.rerank.weight

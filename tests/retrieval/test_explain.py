@@ -58,7 +58,8 @@ def test_matches_add_up_to_the_edges_maxsim(engine: Engine):
     query = Query.of(QUESTION, tokens, engine.part.tokens)
     units = {engine.part.edge(unit): unit for unit in range(len(search.units))}
     weights = engine.part.tokens.token_weights(tokens.ids)
-    found = engine.stages.refine(QUESTION, engine.retrieve_edges(QUESTION, k=engine.stages.depth))
+    reranked = engine.stages.rerank(QUESTION, engine.retrieve_edges(QUESTION, k=engine.stages.depth))
+    found = engine.stages.refine(QUESTION, reranked)
     for scored, edge in zip(engine.stages.spread(found).top(5).edges, evidence.edges, strict=True):
         maxsim, _ = search.exact(query, np.array([units[scored.edge]]))
         matched = sum(float(w) * m.similarity for w, m in zip(weights, edge.matches, strict=True))

@@ -1,4 +1,4 @@
-"""The stages after retrieval through the engine: off by default, on where the settings say so."""
+"""The stages after retrieval through the engine: each one where the settings say so."""
 
 from pathlib import Path
 
@@ -25,11 +25,12 @@ def opened(index: Path, *settings: str) -> Engine:
     return Engine.open(index, overrides=settings, threads=1)
 
 
-def test_only_local_refinement_and_spreading_are_on_until_others_are_asked_for(engine: Engine, sample_index: Path):
+def test_small_models_alone_are_asked_by_default(engine: Engine, sample_index: Path):
     assert engine.stages.depth == READ
-    assert engine.stages.edge_reranker is None
+    assert engine.stages.late_reranker is not None
+    assert (engine.stages.edge_reranker, engine.stages.node_reranker, engine.stages.llm_refiner) == (None, None, None)
     assert engine.search("Where does the river end ?", k=10).notes == ()
-    with opened(sample_index, "refinement.mode=off", "spread.depth=0") as plain:
+    with opened(sample_index, "refinement.mode=off", "spread.depth=0", "rerank.backend=none") as plain:
         found = plain.retrieve_edges(QUESTION, k=10)
         evidence = plain.search(QUESTION, k=10)
         assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]

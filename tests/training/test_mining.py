@@ -107,8 +107,15 @@ def test_an_epoch_has_all_human_lessons_and_a_share_of_the_others() -> None:
     assert set(range(10)) < set(order)
     assert order == epoch_order(lessons, random.Random(1), synthetic_share=1.5)
     assert len(epoch_order(made, random.Random(1), synthetic_share=0.1)) == 50
-    learned, measured = divide(lessons, held_out=HELD_OUT)
+    learned, measured = divide(lessons, LessonData(held_out=HELD_OUT))
     assert not any(lesson.synthetic for lesson in measured)
     assert not any(is_held_out(lesson.table, share=HELD_OUT) for lesson in learned)
     with pytest.raises(TrainingError, match="none of the 0 lessons"):
-        divide([], held_out=HELD_OUT)
+        divide([], LessonData(held_out=HELD_OUT))
+
+
+def test_two_halves_hold_each_other_out() -> None:
+    lessons = [Lesson("q", f"t{n}", 1, (), ()) for n in range(50)]
+    first, second = (divide(lessons, LessonData(held_out=0.5, held_from=start)) for start in (0.0, 0.5))
+    assert first == second[::-1]
+    assert 10 < len(first[0]) < 40

@@ -148,6 +148,16 @@ def _values(folder: Path, wanted: str) -> list[float]:
     return [value for *_, name, value in read_log(folder / "log.csv") if name == wanted]
 
 
+def test_the_newest_weights_are_taken_where_that_is_asked_for(tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"epochs": 4, "learning_rate": 20.0, "clip": None})
+    best, last = (train(Curve(), settings.model_copy(update={"best_by": by}), tmp_path / by) for by in ("fit", "last"))
+    assert best.best_step < last.best_step == last.steps
+    _, weights = load_best(tmp_path / "last")
+    saved = load_last(tmp_path / "last")
+    assert saved is not None
+    assert all(torch.equal(weights[name], newest) for name, newest in saved[1].items())
+
+
 def test_training_lowers_the_loss_and_draws_the_log(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     rows = []
