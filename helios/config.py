@@ -103,7 +103,7 @@ class RerankSettings(Section):
     node_model: str | None = None
     """The same for g_n."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"
-    k1: int = Field(default=20, ge=1)
+    k1: int = Field(default=10, ge=1)
     """Edges that are read again, best first; 400 in the paper. More change nothing with the packaged models."""
     nodes: int = Field(default=0, ge=0)
     """Nodes that g_n reads where expansion is on, best first, to choose seeds; 0, the default, leaves g_n out: the

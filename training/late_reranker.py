@@ -44,7 +44,7 @@ class LateRerankerSettings(RankerSettings):
     shares: tuple[Path, ...] = ()
     """Encoders, the i-th of which held the i-th of as many shares of the tables out (data.held_out=1/n
     data.held_from=i/n); none lets `encoder` read what it learned from, and the trees trust it too much."""
-    k1: int = 20
+    k1: int = 10
     """Edges that are read."""
 
 
