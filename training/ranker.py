@@ -129,7 +129,8 @@ def cross_validate(
     given = [_answer_rank(group, np.arange(len(group.grades))) for group in groups]
     learned = [_answer_rank(group, np.argsort(-own, kind="stable")) for group, own in zip(groups, scores, strict=True)]
     gold = np.concatenate([group.grades == GOLD for group in groups])
-    measures = _answer_recall(before, given) | _answer_recall("learned", learned)
+    depth = max(len(group.grades) for group in groups)
+    measures = _answer_recall(before, given, depth) | _answer_recall("learned", learned, depth)
     return measures, log_odds(np.concatenate(scores), gold), grown
 
 
@@ -171,8 +172,11 @@ def _answer_rank(group: Group, order: NDArray[np.int64]) -> int:
     return int(hits[0]) if len(hits) else sys.maxsize
 
 
-def _answer_recall(name: str, ranks: Sequence[int]) -> dict[str, float]:
-    return {f"{name} AR@{k}": round(float(np.mean(np.array(ranks) < k)), 4) for k in (2, 5, 10, 50)}
+def _answer_recall(name: str, ranks: Sequence[int], depth: int) -> dict[str, float]:
+    """AR@k for every k that the lists are long enough for."""
+    return {
+        f"{name} AR@{k}": round(float(np.mean(np.array(ranks) < k)), 4) for k in (2, 5, 10, 50) if k <= max(depth, 2)
+    }
 
 
 ROLE = Role(RankerSettings, train_ranker)
