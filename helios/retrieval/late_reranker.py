@@ -50,21 +50,24 @@ class LateReranker:
     ranker: EdgeRanker
 
     @classmethod
-    def load(
-        cls, settings: RerankSettings, *, base: str | None = None, max_tokens: int = 256, lanes: int | None = None
-    ) -> "LateReranker | None":
+    def load(cls, settings: RerankSettings, *, base: str | None = None, max_tokens: int = 256) -> "LateReranker | None":
         """The folder `rerank.edge_model`, or the one in the package, for which None where the base is another.
 
-        Raises ModelError for files that are missing or damaged.
+        Raises ModelError for files that are missing, damaged or of another base.
         """
-        if settings.edge_model is None and base is not None and find_base_model(base).sha256 != WEIGHTS_SHA256:
+        from helios.models.reranking.pair import require_base
+
+        model = find_base_model(base)
+        if settings.edge_model is None and model.sha256 != WEIGHTS_SHA256:
             log.warning("encoder.model=%s is not what the packaged reranker was trained on: no reranking", base)
             return None
         folder = SHIPPED if settings.edge_model is None else Path(settings.edge_model).expanduser()
         ranker = EdgeRanker.load(folder, features=LATE_FEATURES)
         if not (folder / ENCODER).is_file():
             raise ModelError(f"{folder / ENCODER}: missing; expected a folder that `helios train late-reranker` wrote")
-        return cls(_shared(folder / ENCODER, settings, base, max_tokens, lanes), ranker)
+        require_base(folder / ENCODER, model)
+        make = _shipped_encoder if settings.edge_model is None else late_encoder
+        return cls(make(folder / ENCODER, settings, base=base, max_tokens=max_tokens), ranker)
 
     def rerank(
         self, part: SearchPart, edges: FactoredEdges, question: str, subgraph: Subgraph, *, k1: int
@@ -82,21 +85,17 @@ class LateReranker:
 
 
 def late_encoder(
-    adapter: Path, settings: RerankSettings, *, base: str | None = None, max_tokens: int = 256, lanes: int | None = None
-) -> MiniLMEncoder:
+    adapter: Path, settings: RerankSettings, *, base: str | None = None, max_tokens: int = 256
+) -> MiniLMEncoder:  # fmt: skip
     """A trained encoder that reads the nodes of one question together, a batch a core."""
     return MiniLMEncoder.load(
         base, adapter=str(adapter), runtime=settings.runtime, max_tokens=max_tokens,
-        batch_tokens=settings.batch_tokens, threads=lanes,
+        batch_tokens=settings.batch_tokens,
     )  # fmt: skip
 
 
-@lru_cache(2)
-def _shared(
-    adapter: Path, settings: RerankSettings, base: str | None, max_tokens: int, lanes: int | None
-) -> MiniLMEncoder:  # fmt: skip
-    """One encoder for all engines of a process: compiling it takes seconds."""
-    return late_encoder(adapter, settings, base=base, max_tokens=max_tokens, lanes=lanes)
+_shipped_encoder = lru_cache(2)(late_encoder)
+"""One for all engines of a process: compiling it takes seconds, and the package's file does not change."""
 
 
 def late_features(

@@ -158,3 +158,5 @@ def test_another_base_has_no_packaged_reranker(tmp_path: Path, caplog):
     weights.write_bytes(raw)
     assert LateReranker.load(RerankSettings(), base=str(tmp_path)) is None
     assert "no reranking" in caplog.text
+    with pytest.raises(ModelError, match="was trained on a base with SHA-256 53aa51172d14"):
+        LateReranker.load(RerankSettings(edge_model=str(SHIPPED)), base=str(tmp_path))

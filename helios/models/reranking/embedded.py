@@ -98,14 +98,9 @@ class EmbeddedReranker:
     @once
     def _forward(self) -> PairForward:
         from helios.models.bert import load_bert
-        from helios.models.reranking.pair import load_pair_scorer, trained_base
+        from helios.models.reranking.pair import load_pair_scorer, require_base
 
-        trained_on = trained_base(self.adapter)
-        if trained_on is not None and trained_on != self.base.sha256:
-            raise ModelError(
-                f"{self.adapter}: was trained on a base with SHA-256 {trained_on[:12]}, {self.base.folder} has "
-                f"{self.base.sha256[:12]}: set encoder.model to that base, or rerank.backend=none"
-            )
+        require_base(self.adapter, self.base)
         bert = load_bert(self.base.folder)
         if self._max_tokens > bert.config.max_position_embeddings:
             raise ModelError(

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from helios.errors import ModelError
+from helios.models.base import BaseModel
 from helios.models.bert import Bert
 
 Pooling = Literal["first", "mean", "late"]
@@ -86,6 +87,16 @@ def load_pair_scorer(bert: Bert, path: Path) -> PairScorer:
 def trained_base(path: Path) -> str | None:
     """SHA-256 of the base that a reranker was trained on; None for a file that does not say."""
     return _metadata(path).get("base")
+
+
+def require_base(path: Path, base: BaseModel) -> None:
+    """ModelError for a file that says that it was trained on another base."""
+    trained_on = trained_base(path)
+    if trained_on is not None and trained_on != base.sha256:
+        raise ModelError(
+            f"{path}: was trained on a base with SHA-256 {trained_on[:12]}, {base.folder} has {base.sha256[:12]}: set "
+            "encoder.model to that base, or rerank.backend=none"
+        )
 
 
 def _metadata(path: Path) -> dict[str, str]:
