@@ -62,9 +62,9 @@ class LateReranker:
             log.warning("encoder.model=%s is not what the packaged reranker was trained on: no reranking", base)
             return None
         folder = SHIPPED if settings.edge_model is None else Path(settings.edge_model).expanduser()
-        ranker = EdgeRanker.load(folder, features=LATE_FEATURES)
         if not (folder / ENCODER).is_file():
             raise ModelError(f"{folder / ENCODER}: missing; expected a folder that `helios train late-reranker` wrote")
+        ranker = EdgeRanker.load(folder, features=LATE_FEATURES)
         require_base(folder / ENCODER, model)
         make = _shipped_encoder if settings.edge_model is None else late_encoder
         return cls(make(folder / ENCODER, settings, base=base, max_tokens=max_tokens), ranker)

@@ -140,11 +140,11 @@ def test_a_folder_that_lacks_a_file_says_so(tmp_path: Path):
     shutil.copytree(SHIPPED, tmp_path / "model")
     settings = RerankSettings(edge_model=str(tmp_path / "model"))
     assert LateReranker.load(settings) is not None
+    (tmp_path / "model" / "trees.txt").write_text("no trees")
+    with pytest.raises(ModelError, match="no ranking that `helios train` wrote"):
+        LateReranker.load(settings)
     (tmp_path / "model" / ENCODER).unlink()
     with pytest.raises(ModelError, match=r"token-encoder\.safetensors: missing; expected a folder"):
-        LateReranker.load(settings)
-    (tmp_path / "model" / "trees.txt").write_text("no trees")
-    with pytest.raises(ModelError, match="wrote"):
         LateReranker.load(settings)
 
 
