@@ -54,6 +54,8 @@ class AggregationSettings(Section):
     data: DataSettings = DataSettings()
     ranking: Path | None = None
     """Folder that `helios train ranker` wrote: each question is searched with trees that never saw its table."""
+    reranking: Path | None = None
+    """Folder that `helios train late-reranker` wrote: the lists are reranked as search does it."""
     tables: int = Field(default=3, ge=1)
     trees: int = Field(default=150, ge=1)
     leaves: int = Field(default=4, ge=2)
@@ -106,7 +108,7 @@ def train_aggregation(
         if done % 20 == 0:
             on_log(LogRow(done, 0, time.monotonic() - started, {"questions mined": done}))
 
-    with CrossFitted(settings.data.index, settings.ranking) as crossfitted:
+    with CrossFitted(settings.data.index, settings.ranking, settings.reranking) as crossfitted:
         lessons = list(mine_lessons(crossfitted, questions, advance=advance))
         if not lessons:
             raise TrainingError("no train question compares anything")
@@ -124,8 +126,7 @@ def mine_lessons(
     for question in questions:
         if not read_cues(question.text):
             continue
-        engine = crossfitted.engine(question)
-        subgraph = engine.retrieve_edges(question.text, k=READ)
+        engine, subgraph = crossfitted.engine(question), crossfitted.ranked(question, k=READ)
         pairs = [pair_of(scored.edge) for scored in subgraph.edges]
         gold = gold_pairs(engine.corpus, question)
         is_gold = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)
@@ -294,7 +295,7 @@ def _card(settings: AggregationSettings, scores: Mapping[str, float], seconds: f
         "what plans are worth to the rows that they choose, in the log-odds of the ranking (rows.json).",
         base="none",
         data=tuple(data_file(path) for path in settings.data.questions),
-        settings=settings.model_dump(mode="json", exclude={"data", "ranking"}),
+        settings=settings.model_dump(mode="json", exclude={"data", "ranking", "reranking"}),
         scores=dict(scores),
         limits="English. Superlatives, ordinals and places; no counts and no sums. Train it again when the ranking "
         "changes: the bonus is in its log-odds.",

@@ -90,6 +90,26 @@ def write_questions_command(
     typer.echo(f"{sum(kinds.values()):,} questions in {out}: {', '.join(f'{n:,} {k}' for k, n in kinds.items())}")
 
 
+@app.command("standalone")
+def write_standalone_command(
+    questions: Annotated[Path, typer.Argument(help="Question file; train questions only.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus with their tables: file, folder or corpus store.")],
+    out: Annotated[Path, typer.Option(help="Question file to write, .jsonl or .jsonl.gz.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 13,
+) -> None:
+    """Tell questions that were asked before a table which table that is."""
+    from helios.evaluation.questions import read_questions, read_records
+    from training.question_file import write_records
+    from training.standalone import stand_alone_records
+
+    read_questions(questions)
+    with _folder(None) as folder:
+        store = _open_store(corpus, folder)
+        records = (record for _, record in read_records(questions))
+        count = write_records(stand_alone_records(records, store, seed=seed), out)
+    typer.echo(f"{count:,} questions in {out}")
+
+
 @app.command("examples")
 def mine_examples_command(
     index: Annotated[Path, typer.Argument(help="Index to search.")],

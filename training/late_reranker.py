@@ -23,7 +23,7 @@ from helios.models.ranker import EdgeRanker
 from helios.retrieval.edges import FactoredEdges
 from helios.retrieval.late_reranker import ENCODER, LATE_FEATURES, late_encoder, late_features
 from training.cards import README, DataFile, ModelCard, completed, data_file, readme
-from training.crossfit import FOLDS, CrossFitted
+from training.crossfit import FOLDS, SHARES, CrossFitted
 from training.errors import TrainingError
 from training.examples import pair_of
 from training.holdout import share_of
@@ -90,7 +90,7 @@ def mine_group(engine: Engine, question: Question, encoders: Sequence[TokenEncod
 def write_late_reranker(
     groups: Sequence[Group], settings: LateRerankerSettings, out: Path, *, seconds: float | None = None
 ) -> Mapping[str, float]:
-    """Trees for all groups, those of every fold beside them, the encoder with its card; cross-validated measures."""
+    """Trees for all groups, the encoder with its card, what `CrossFitted` takes; returns cross-validated measures."""
     measures, calibration, folds = cross_validate(groups, settings, features=LATE_FEATURES, before="ranked")
     recipe = settings.model_dump(mode="json", exclude={"data", "ranking", "encoder", "shares"})
     recipe["shares"] = len(settings.shares)
@@ -103,6 +103,10 @@ def write_late_reranker(
         ranker = EdgeRanker(trees, LATE_FEATURES, calibration)
         ranker.save(out / FOLDS / str(number), card=card | {"without_fold": number})
     EdgeRanker(fit(groups, settings, LATE_FEATURES), LATE_FEATURES, calibration).save(out, card=card)
+    for number, path in enumerate(settings.shares):
+        share = out / SHARES / str(number) / ENCODER
+        share.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, share)
     if settings.encoder is not None:
         shutil.copyfile(settings.encoder, out / ENCODER)
         if (encoder_card := settings.encoder.parent / README).is_file():

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from helios.config import Section, SpreadSettings
-from helios.engine import Engine
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
 from helios.graph import Subgraph
@@ -42,6 +41,8 @@ class SpreadRecipe(Section):
     data: DataSettings = DataSettings()
     ranking: Path | None = None
     """Folder that `helios train ranker` wrote: each question is searched with trees that never saw its table."""
+    reranking: Path | None = None
+    """Folder that `helios train late-reranker` wrote: the lists are reranked as search does it."""
     depth: int = Field(default=10, ge=2)
     """Ranks to fill."""
     folds: int = Field(default=5, ge=2)
@@ -77,9 +78,9 @@ def train_spread(
     questions = [question for path in settings.data.questions for question in read_questions(path)]
     started = time.monotonic()
     lessons = []
-    with CrossFitted(settings.data.index, settings.ranking) as fitted:
+    with CrossFitted(settings.data.index, settings.ranking, settings.reranking) as fitted:
         for question in questions:
-            lessons.append(mine_lesson(fitted.engine(question), question, depth=settings.depth))
+            lessons.append(mine_lesson(fitted, question, depth=settings.depth))
             if len(lessons) % 100 == 0 or len(lessons) == len(questions):
                 on_log(LogRow(len(lessons), 0, time.monotonic() - started, {"of": len(questions)}))
     scores = cross_validate(lessons, settings)
@@ -91,10 +92,10 @@ def train_spread(
     return {**scores, "row": prices.row, "passage": prices.passage}
 
 
-def mine_lesson(engine: Engine, question: Question, *, depth: int) -> SpreadLesson:
+def mine_lesson(fitted: CrossFitted, question: Question, *, depth: int) -> SpreadLesson:
     """What search has for a question before it spreads."""
-    found = engine.retrieve_edges(question.text, k=engine.stages.depth)
-    found = engine.stages.expand(question.text, engine.stages.rerank(question.text, found))
+    engine = fitted.engine(question)
+    found = engine.stages.expand(question.text, fitted.ranked(question, k=engine.stages.depth))
     best = engine.stages.refine(question.text, found).subgraph.top(CANDIDATES * depth)
     texts = (edge_text(engine.corpus, pair_of(scored.edge)) for scored in best.edges)
     answers = np.array([contains_answer(text, question.answers) for text in texts], bool)
@@ -176,7 +177,7 @@ def _card(settings: SpreadRecipe, scores: Mapping[str, float], prices: SpreadSet
         summary=f"Log-odds that an edge loses: {prices.row} for a repeated row, {prices.passage} for a passage.",
         base="none",
         data=tuple(data_file(path) for path in settings.data.questions),
-        settings=settings.model_dump(mode="json", exclude={"data", "ranking"}),
+        settings=settings.model_dump(mode="json", exclude={"data", "ranking", "reranking"}),
         scores=dict(scores),
         limits="In log-odds of the ranking that the lists came from: another ranking wants its own.",
         seconds=seconds,

@@ -11,9 +11,7 @@ Deterministic for a seed, whatever the order of tables; nothing is asked whose a
 an entity that the question is about is never named.
 """
 
-import gzip
 import hashlib
-import json
 import logging
 import random
 import re
@@ -26,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from helios.corpus import CorpusStore
-from helios.index.durable import write_atomically
 from helios.types import Hyperlink, Table
 from training.facts import PassageFacts, read_facts
+from training.question_file import write_records
 from training.wording import asked, condition, extreme, is_usable_header, noun_of_header, place_of
 
 log = logging.getLogger(__name__)
@@ -306,11 +304,6 @@ def _key(question: str) -> str:
 
 def write_questions(questions: Iterable[SyntheticQuestion], path: Path) -> dict[str, int]:
     """Write a question file (.jsonl or .jsonl.gz), the same bytes for the same questions; returns counts by kind."""
-    kinds: Counter[str] = Counter()
-    lines = []
-    for made in questions:
-        kinds[made.kind] += 1
-        lines.append(json.dumps(made.record(), ensure_ascii=False) + "\n")
-    content = "".join(lines).encode()
-    write_atomically(path, gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
-    return dict(sorted(kinds.items()))
+    made = list(questions)
+    write_records((question.record() for question in made), path)
+    return dict(sorted(Counter(question.kind for question in made).items()))

@@ -38,7 +38,7 @@ def read_questions(path: Path | str) -> tuple[Question, ...]:
     """
     path = Path(path)
     questions: dict[str, Question] = {}
-    for line, record in _records(path):
+    for line, record in read_records(path):
         question = _question(path, line, record)
         if question.question_id in questions:
             raise RecordError(path, line, f"question id {question.question_id!r} appears twice")
@@ -48,8 +48,8 @@ def read_questions(path: Path | str) -> tuple[Question, ...]:
     return tuple(questions.values())
 
 
-def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Line number and object of every line that is not blank."""
+def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Line number and object of every line that is not blank; raises as `read_questions` does."""
     line = 0
     try:
         with path.open("rb") as raw:

@@ -10,7 +10,9 @@ from helios.corpus.sample import sample_path
 from helios.engine import Engine
 from helios.evaluation.questions import read_questions
 from helios.models.encoder import TokenEncoder
-from helios.retrieval.late_reranker import ENCODER, LATE_FEATURES, SHIPPED, late_encoder
+from helios.models.ranker import EdgeRanker
+from helios.retrieval.late_reranker import ENCODER, LATE_FEATURES, SHIPPED, LateReranker, late_encoder
+from training.crossfit import CrossFitted, table_fold
 from training.errors import TrainingError
 from training.holdout import is_held_out, share_of
 from training.late_reranker import ROLE, LateRerankerSettings, mine_group
@@ -57,6 +59,28 @@ def test_a_question_is_read_by_the_encoder_that_held_its_table_out(engine: Engin
         np.testing.assert_array_equal(group.features, alone.features)
         assert (group.features[:, place - 5 :] != other.features[:, place - 5 :]).any()
     assert shares == {0, 1}
+
+
+def test_later_recipes_rerank_with_what_never_saw_the_table(
+    settings: LateRerankerSettings, sample_index: Path, tmp_path: Path
+):
+    halves = settings.model_copy(update={"shares": (SHIPPED / ENCODER, SHIPPED / ENCODER)})
+    ROLE.train(halves, tmp_path, device=None, on_log=lambda row: None)
+    encoder, asked = late_encoder(SHIPPED / ENCODER, RerankSettings()), read_questions(QUESTIONS)[:6]
+    with CrossFitted(sample_index, None, tmp_path) as fitted, CrossFitted(sample_index, None) as plain:
+        for question in asked:
+            engine, before = plain.engine(question), plain.ranked(question, k=30)
+            fold = table_fold(question.table_id or "", seed=settings.seed, folds=settings.folds)
+            trees = EdgeRanker.load(tmp_path / "folds" / str(fold), features=LATE_FEATURES)
+            reranker = LateReranker(encoder, trees)
+            after = reranker.rerank(engine.part, engine.edge_index, question.text, before, k1=settings.k1)
+            assert fitted.ranked(question, k=30) == after
+            assert before.edges == engine.retrieve_edges(question.text, k=30).edges
+    ROLE.train(settings, tmp_path / "whole", device=None, on_log=lambda row: None)
+    with pytest.raises(TrainingError, match="shares is missing: train the reranker with encoders that held"):
+        CrossFitted(sample_index, None, tmp_path / "whole")
+    with pytest.raises(TrainingError, match="not a folder that `helios train late-reranker` wrote"):
+        CrossFitted(sample_index, None, tmp_path / "nowhere")
 
 
 def test_grades_follow_the_gold_edges(engine: Engine):
