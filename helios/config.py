@@ -148,7 +148,7 @@ class ReadingSettings(Section):
     """Folder of a trained extractive reader; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
-    min_confidence: float = Field(default=0.13, ge=0.0, le=1.0)
+    min_confidence: float = Field(default=0.08, ge=0.0, le=1.0)
     """The extractive reader abstains below this: fewer than one in ten such answers are right on train questions that
     it has not seen (training.abstention)."""
 
