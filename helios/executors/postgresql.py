@@ -136,6 +136,9 @@ class PostgresqlExecutor:
             raise _failure(error, limits, late=watch.late) from error
         except (OverflowError, UnicodeError, ValueError) as error:
             raise QueryFailed(str(error)) from error
+        finally:
+            if watch.late:
+                connection.close()  # the cancel request may still be under way, and would hit the next query
         return ResultSet(columns, rows, truncated, (monotonic() - started) * 1e3)
 
     def _read(

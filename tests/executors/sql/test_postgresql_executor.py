@@ -15,6 +15,7 @@ from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavai
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.executors.postgresql import PostgresqlExecutor
 from helios.executors.sql.guard import CheckedQuery
+from helios.executors.sql.postgresql_watch import QueryWatch
 
 SHORT = Limits(timeout=1.0)
 
@@ -108,6 +109,19 @@ def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text):
     assert monotonic() - began < SHORT.timeout + 1.0
     assert psutil.Process().memory_info().rss - before < SHORT.max_bytes * 8 + 2**27
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
+
+
+def test_a_cancel_request_that_comes_late_hits_no_other_query(executor, monkeypatch):
+    """The server's own limit ends the first query while the request is under way: only its arrival is delayed here."""
+    cancel = QueryWatch._cancel
+    monkeypatch.setattr(QueryWatch, "_cancel", lambda watch: (sleep(0.3), cancel(watch)))
+    endless = sql("SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b")
+    with pytest.raises(QueryTimeout):
+        executor.execute(endless, Limits(timeout=0.5))
+    began = monotonic()
+    while monotonic() - began < 1.0:
+        count = executor.execute(sql("SELECT count(*) FROM generate_series(1, 300000) a"), Limits(timeout=10))
+        assert count.rows == ((300000,),)
 
 
 def test_a_gigantic_row_ends_the_connection_not_this_process(executor):
