@@ -85,7 +85,7 @@ class CrossFittedReranking:
     def __init__(self, folder: Path) -> None:
         self._seed, folds = _fold_settings(folder, role="late-reranker")
         self._k1 = int(_recipe(folder, "late-reranker")["k1"])
-        shares = sorted((folder / SHARES).glob(f"*/{ENCODER}"))
+        shares = sorted((folder / SHARES).glob(f"*/{ENCODER}"), key=lambda path: int(path.parent.name))
         if not shares:
             raise TrainingError(f"{folder / SHARES} is missing: train the reranker with encoders that held tables out")
         self._encoders: list[MiniLMEncoder] = [late_encoder(path, RerankSettings()) for path in shares]

@@ -109,8 +109,9 @@ def write_late_reranker(
         shutil.copyfile(path, share)
     if settings.encoder is not None:
         shutil.copyfile(settings.encoder, out / ENCODER)
-        if (encoder_card := settings.encoder.parent / README).is_file():
-            shutil.copyfile(encoder_card, out / ENCODER_CARD)
+        cards = (settings.encoder.parent / name for name in (ENCODER_CARD, README))  # of a reranker, or its own
+        if card_file := next((path for path in cards if path.is_file()), None):
+            shutil.copyfile(card_file, out / ENCODER_CARD)
     complete = completed(out, _card(data, recipe, measures, seconds), weights=("trees.txt", ENCODER))
     write_atomically(out / README, readme(complete).encode())
     return measures

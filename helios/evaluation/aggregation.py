@@ -4,6 +4,10 @@ The rule looks at the question alone, knows no table, and is not used by any mod
 """
 
 import re
+from collections.abc import Sequence
+from enum import StrEnum
+
+from helios.evaluation.questions import Question
 
 _ORDINALS = (
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
@@ -24,6 +28,19 @@ _NOT_MEANT = re.compile(
     r"|\b(?:\w+th|\w+st|\w+nd|\w+rd|" + "|".join(_ORDINALS.split()) + r")[ -]centur(?:y|ies)\b"
 )
 _WORD = re.compile(r"[a-z]+|\d+(?:st|nd|rd|th)\b")
+
+
+class Kind(StrEnum):
+    """The two sides of the rule."""
+
+    AGGREGATION = "aggregation"
+    OTHER = "other"
+
+
+def of_kind(questions: Sequence[Question], kind: Kind | None) -> tuple[Question, ...]:
+    """The questions of one kind in their order, all of them for None."""
+    wanted = kind is Kind.AGGREGATION
+    return tuple(one for one in questions if kind is None or is_aggregation_question(one.text) is wanted)
 
 
 def is_aggregation_question(text: str) -> bool:

@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from helios.errors import EvaluationError
+from helios.evaluation.aggregation import Kind, of_kind
 from helios.evaluation.answers import measure_answers, with_answers
 from helios.evaluation.baselines import K1, B, Bm25Baseline, DenseBaseline
 from helios.evaluation.edges import RankedEdge, ranked_edges
 from helios.evaluation.evaluate import EvaluationReport, Search, evaluate
 from helios.evaluation.exactness import Exactness, measure_exactness
+from helios.evaluation.expansion import Recovery, count_recovered
 from helios.evaluation.late_interaction import LateInteraction
 from helios.evaluation.questions import Question, read_questions
 from helios.evaluation.report import render, to_json
@@ -29,6 +31,7 @@ from helios.retrieval.edges import fusion_of
 if TYPE_CHECKING:
     from helios.engine import Engine
     from helios.evaluation.ablation.variants import Group
+    from helios.graph import Subgraph
     from helios.types import Evidence
 
 
@@ -71,6 +74,9 @@ def eval_command(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Only this many questions, from the first.")
     ] = None,
+    kind: Annotated[
+        Kind | None, typer.Option("--kind", help="Only questions with a superlative or an ordinal, or only the others.")
+    ] = None,
     k1: Annotated[float, typer.Option("--bm25-k1", min=0.0, help="BM25's term saturation.")] = K1,
     b: Annotated[float, typer.Option("--bm25-b", min=0.0, max=1.0, help="BM25's length normalisation.")] = B,
     ablate: Annotated[
@@ -88,6 +94,9 @@ def eval_command(
     exact: Annotated[
         int, typer.Option("--exact", min=0, help="Compare candidates with an exact scan for this many questions.")
     ] = 0,
+    recovery: Annotated[
+        bool, typer.Option("--recovery", help="Also count gold links that the graph lacks and that expansion finds.")
+    ] = False,
     answers: Annotated[
         bool, typer.Option("--answers", help="Also answer every question, and measure EM and F1.")
     ] = False,
@@ -139,7 +148,7 @@ def eval_command(
         _only_index({
             "--index": index, "--run": run, "--qrels": qrels, "--baseline": baseline, "--unit": unit,
             "--answers": answers, "--ablate": ablate, "--baselines-only": baselines_only, "--exact": exact,
-            "--per-question": per_question,
+            "--per-question": per_question, "--kind": kind, "--recovery": recovery,
         })  # fmt: skip
         if gold and (method or judge):
             raise typer.BadParameter("--gold runs the gold queries alone: leave out --method and --judge")
@@ -161,12 +170,17 @@ def eval_command(
         raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
     if out is not None and ablate is None:
         raise typer.BadParameter("--out is where --ablate writes: give --ablate too, or --run for a ranked list")
-    others = {"--baseline": baseline, "--unit": unit, "--answers": answers, "--exact": exact, "--run": run}
+    others = {"--baseline": baseline, "--unit": unit, "--answers": answers, "--exact": exact, "--run": run,
+              "--recovery": recovery}  # fmt: skip
     groups = _groups(ablate, others | {"--qrels": qrels, "--per-question": per_question})
     from helios.reading.asking import llm_overrides
 
-    asked = read_questions(questions)[:limit]
+    asked = of_kind(read_questions(questions), kind)[:limit]
+    if not asked:
+        raise EvaluationError(f"{questions} holds no question of kind {kind}: leave out --kind")
     with _open(index, config, llm_overrides(llm, model, overrides or ())) as engine:
+        if recovery and not engine.config.expansion.enabled:
+            raise typer.BadParameter("--recovery counts what expansion finds: add --set expansion.enabled=true")
         if groups:
             from helios.evaluation.ablation.command import ablate as run_ablation
 
@@ -187,9 +201,11 @@ def eval_command(
             reports.append(report)
             _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
         exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
+        recovered = _recovery(engine, asked) if recovery else None
     if as_json:
         documents = [to_json(report, with_questions=per_question) for report in reports]
         shown = {"systems": documents} | ({"exactness": asdict(exactness)} if exactness else {})
+        shown |= {"recovery": asdict(recovered)} if recovered else {}
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
         return
     for report in reports:
@@ -200,6 +216,11 @@ def eval_command(
             f"{exactness.by_maxsim:.4f} are among {exactness.candidates} candidates by MaxSim's bound, "
             f"{exactness.by_fusion:.4f} by the fused bound, {exactness.in_ranking:.4f} in the search's own top "
             f"{exactness.depth} by MaxSim"
+        )
+    if recovered:
+        typer.echo(
+            f"expansion: {recovered.recovered} of the {recovered.missing} gold links that the graph lacks were found "
+            f"({recovered.share:.1%}), of {recovered.questions} questions"
         )
 
 
@@ -243,6 +264,16 @@ def _exactness(engine: "Engine", questions: Sequence[Question], count: int, *, s
             fusion=fusion_of(settings),
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
+
+
+def _recovery(engine: "Engine", questions: Sequence[Question]) -> Recovery:
+    """What expansion adds to what the search has for a question before it."""
+
+    def expand(question: str) -> "Subgraph":
+        found = engine.stages.rerank(question, engine.retrieve_edges(question, k=engine.stages.depth))
+        return engine.stages.expand(question, found)
+
+    return count_recovered(expand, questions, engine.corpus, engine.graph)
 
 
 def _engine_search(engine: "Engine", unit: RetrievalUnit | None, k: int, found: "dict[str, Evidence]") -> Search:

@@ -49,7 +49,7 @@ def _is_linked(edge: Edge, graph: DataGraph) -> bool:
     return graph.edge_number(edge.segment, edge.passage) is not None
 
 
-def recovery(
+def count_recovered(
     expand: Callable[[str], Subgraph], questions: Sequence[Question], corpus: CorpusStore, graph: DataGraph
 ) -> Recovery:
     """Expand the questions that miss a link; `expand` gives a question's subgraph after expansion."""

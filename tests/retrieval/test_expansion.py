@@ -8,7 +8,7 @@ import pytest
 from helios.config import ExpansionSettings
 from helios.corpus.sample import sample_path
 from helios.errors import ModelError
-from helios.evaluation.expansion import linkable_edges, missing_edges, recovery
+from helios.evaluation.expansion import count_recovered, linkable_edges, missing_edges
 from helios.evaluation.questions import read_questions
 from helios.graph import DataGraph, Subgraph
 from helios.index.snapshot import PartView
@@ -80,12 +80,16 @@ def test_the_share_of_recovered_links_is_counted(expander, retrieve, asked, engi
     question, gold = asked
     corpus, graph = engine.corpus, dropped_part.graph
     assert gold in missing_edges(question, corpus, graph)
-    found = recovery(lambda text: expander.expand(text, retrieve(text), edge_scorer=scorer), [question], corpus, graph)
+
+    def expand(text):
+        return expander.expand(text, retrieve(text), edge_scorer=scorer)
+
+    found = count_recovered(expand, [question], corpus, graph)
     assert found.questions == 1
     assert found.recovered == found.missing - len(found.unfound) >= 1
-    nothing = recovery(retrieve, [question], corpus, graph)
+    nothing = count_recovered(retrieve, [question], corpus, graph)
     assert nothing.recovered == 0 < nothing.missing
-    assert recovery(retrieve, [], corpus, graph).share == 1.0
+    assert count_recovered(retrieve, [], corpus, graph).share == 1.0
 
 
 def test_a_row_alone_is_expanded(expander, asked):
