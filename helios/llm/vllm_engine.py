@@ -5,6 +5,7 @@ own (`pip install vllm`, then this package into it). It is imported only when a 
 """
 
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib import import_module
@@ -40,6 +41,7 @@ class VllmEngine:
 
         Raises ConfigError without vLLM, or if it cannot load the model.
         """
+        os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # it reports to its makers where nobody says otherwise
         try:
             import_module("vllm")  # before transformers, which takes long: what is missing is told at once
             from transformers import AutoTokenizer

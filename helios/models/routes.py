@@ -4,13 +4,16 @@ A route is a function from token ids and mask (B, L) to unit vectors (B, L, D).
 """
 
 import os
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +24,7 @@ from helios.models.runtime import supports_bf16
 
 FloatArray = NDArray[np.float32]
 Runtime = Literal["auto", "openvino", "torch"]
+TELEMETRY = "openvino_telemetry"
 Batch = tuple[NDArray[np.int64], NDArray[np.int64]]
 Forward = Callable[[NDArray[np.int64], NDArray[np.int64]], FloatArray]
 
@@ -121,19 +125,13 @@ def openvino_forward(module: Any, lanes: int, *, inputs: int, bf16: bool) -> Cal
 
     What it returns belongs to the request and is overwritten by the thread's next call.
     """
-    import openvino
-    import torch
-
-    example: Any = tuple(torch.ones(2, 16, dtype=torch.long) for _ in range(inputs))
+    openvino = silent_openvino()
     settings = {
         "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
         "INFERENCE_NUM_THREADS": lanes,
         "NUM_STREAMS": lanes,
     }
-    with warnings.catch_warnings():  # torch's tracer, which OpenVINO calls, warns that it is old
-        warnings.simplefilter("ignore", DeprecationWarning)
-        graph = openvino.convert_model(module, example_input=example)
-    compiled = openvino.Core().compile_model(graph, "CPU", settings)
+    compiled = openvino.Core().compile_model(_openvino_graph(module, inputs), "CPU", settings)
     own = threading.local()
 
     def forward(*matrices: NDArray[np.int64]) -> FloatArray:
@@ -143,3 +141,35 @@ def openvino_forward(module: Any, lanes: int, *, inputs: int, bf16: bool) -> Cal
         return output
 
     return forward
+
+
+def silent_openvino() -> ModuleType:
+    """OpenVINO, imported without its telemetry, which reports to its makers that it was imported.
+
+    It takes the package for not installed and goes without. An OpenVINO that was imported before stays as it is.
+    """
+    hidden = "openvino" not in sys.modules and sys.modules.setdefault(TELEMETRY, None) is None  # type: ignore[arg-type]
+    try:
+        return import_module("openvino")
+    finally:
+        if hidden:
+            del sys.modules[TELEMETRY]
+
+
+def _openvino_graph(module: Any, inputs: int) -> Any:
+    """The module as OpenVINO's graph, for any batch and length.
+
+    `openvino.convert_model` would trace the module twice more to compare, which takes seconds, and report its use; the
+    frontend alone does neither.
+    """
+    import torch
+    from openvino.frontend import FrontEndManager
+    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder
+
+    example = tuple(torch.ones(2, 16, dtype=torch.long) for _ in range(inputs))
+    with torch.no_grad(), warnings.catch_warnings():  # the tracer warns that it is old
+        warnings.simplefilter("ignore", DeprecationWarning)
+        traced = torch.jit.trace(module.eval(), example, check_trace=False)  # type: ignore[no-untyped-call]
+    frontend = FrontEndManager().load_by_framework("pytorch")
+    decoder = TorchScriptPythonDecoder(traced)  # has to live until the graph is there
+    return frontend.convert(frontend.load(decoder))

@@ -5,6 +5,7 @@ that the backend makes (engine arguments, sampling parameters, generate, shutdow
 """
 
 import asyncio
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -128,8 +129,11 @@ def test_loading_asks_vllm_for_greedy_schema_bound_replies(monkeypatch):
     for name, module in {**modules, "vllm.v1": ModuleType("v1"), "vllm.v1.engine": ModuleType("engine")}.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda model: Tokenizer())
+    monkeypatch.setenv("VLLM_NO_USAGE_STATS", "to be removed again")
+    monkeypatch.delenv("VLLM_NO_USAGE_STATS")
     backend = VllmEngine.load("folder", context_tokens=4096, gpus=2)
     reply = asyncio.run(backend.reply([Message("user", "?")], {"type": "object"}, max_tokens=7, timeout=1.0))
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "1"
     assert not isinstance(reply, Undelivered)
     assert made["engine"] == {"model": "folder", "tensor_parallel_size": 2, "max_model_len": 4096}
     assert made["sampling"]["temperature"] == 0.0

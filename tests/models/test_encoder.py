@@ -1,8 +1,11 @@
 """The token encoder: spans, truncation, batching, routes, questions of every kind, threads."""
 
 import json
+import os
 import pickle
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
@@ -131,6 +134,22 @@ def test_openvino_stays_close_to_torch(exact):
         cosines = np.einsum("td,td->t", one.vectors, two.vectors)
         assert cosines.min() >= 0.99
         assert cosines.mean() >= 0.999
+
+
+def test_openvino_reports_nothing_to_its_makers(tmp_path):
+    """Its telemetry package, which is installed with it, leaves an id and a count of uses in the home folder."""
+    if find_spec("openvino") is None:
+        pytest.skip("openvino is not installed (helios-retrieval[cpu])")
+    code = (
+        "import sys\n"
+        "from helios.models.encoder import MiniLMEncoder\n"
+        "list(MiniLMEncoder.load(runtime='openvino').encode_documents(['text']))\n"
+        "assert 'openvino' in sys.modules and 'openvino_telemetry' not in sys.modules\n"
+    )
+    watched = {"CI", "TF_BUILD", "JENKINS_URL"}  # where it would be silent by itself
+    environment = {name: value for name, value in os.environ.items() if name not in watched} | {"HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_documents_stay_close_to_fp32(encoder, exact):
