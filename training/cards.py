@@ -112,7 +112,8 @@ def readme(card: ModelCard) -> str:
 
 def command_line() -> str:
     """The command of this process as a person would type it."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    program = Path(sys.argv[0]).name
+    return shlex.join(["helios" if program == "__main__.py" else program, *sys.argv[1:]])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,8 +1,11 @@
 """A card says what is needed to judge weights and to make them again."""
 
+import sys
 from pathlib import Path
 
-from training.cards import ModelCard, data_file, read_card, write_card
+import pytest
+
+from training.cards import ModelCard, command_line, data_file, read_card, write_card
 
 
 def test_a_card_is_written_for_programs_and_people(tmp_path: Path) -> None:
@@ -27,3 +30,9 @@ def test_a_card_is_written_for_programs_and_people(tmp_path: Path) -> None:
         assert part in text
     assert str(tmp_path) not in text
     assert written.files["weights.safetensors"] in text
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/helios", "/site-packages/helios/__main__.py"])
+def test_the_command_is_the_same_however_it_was_started(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr(sys, "argv", [program, "train", "ranker", "data.questions=[a b.jsonl]"])
+    assert command_line() == "helios train ranker 'data.questions=[a b.jsonl]'"
