@@ -151,6 +151,9 @@ class ReadingSettings(Section):
     min_confidence: float = Field(default=0.08, ge=0.0, le=1.0)
     """The extractive reader abstains below this: fewer than one in ten such answers are right on train questions that
     it has not seen (training.abstention)."""
+    min_coverage: float = Field(default=0.35, ge=0.0, le=1.0)
+    """It abstains too where no edge covers so much of the question: the mean of its tokens' best cosines, the rarer the
+    heavier. Questions that a corpus answers have 0.43 and more (docs/answers.md)."""
 
 
 class RefinementSettings(Section):

@@ -34,8 +34,9 @@ def open_reader(engine: "Engine", config: Config) -> Iterator[Reader]:
     settings = config.reading
     model = Path(settings.model).expanduser() if settings.model else None
     extractive = ExtractiveReader.load(
-        StoredVectors(engine.part, engine.encoder), model, edges=settings.edges, min_confidence=settings.min_confidence
-    )
+        StoredVectors(engine.part, engine.encoder), model, edges=settings.edges,
+        min_confidence=settings.min_confidence, min_coverage=settings.min_coverage,
+    )  # fmt: skip
     if settings.reader == "extractive":
         yield extractive
         return

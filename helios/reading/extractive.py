@@ -1,5 +1,6 @@
 """The extractive reader: the best candidate of the best edges, and the place where it stands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
 from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import Kind, ask
@@ -32,6 +34,8 @@ class Candidates:
     nodes: list[ReadNode]
     spans: list[Span]
     features: FloatArray
+    coverage: float
+    """How much of the question the edge that covers it best covers, 0 to 1."""
 
     def text(self, number: int) -> str:
         """The words of a candidate."""
@@ -46,18 +50,20 @@ class ExtractiveReader:
 
     def __init__(
         self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None, edges: int = 10,
-        min_confidence: float = 0.0,
+        min_confidence: float = 0.0, min_coverage: float = 0.0,
     ) -> None:  # fmt: skip
         self.ranker = ranker
         self.spans = spans
         self.vectors = vectors
         self.edges = edges
         self.min_confidence = min_confidence
+        self.min_coverage = min_coverage
 
     @classmethod
     def load(
-        cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, min_confidence: float = 0.0
-    ) -> "ExtractiveReader":
+        cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, min_confidence: float = 0.0,
+        min_coverage: float = 0.0,
+    ) -> "ExtractiveReader":  # fmt: skip
         """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used."""
         ranker = AnswerRanker.load(folder)
         spans = None
@@ -65,7 +71,9 @@ class ExtractiveReader:
             from helios.reading.spanmodel import SpanReader
 
             spans = SpanReader.load((folder or WEIGHTS) / SPANS)
-        return cls(ranker, vectors, spans=spans, edges=edges, min_confidence=min_confidence)
+        return cls(
+            ranker, vectors, spans=spans, edges=edges, min_confidence=min_confidence, min_coverage=min_coverage
+        )  # fmt: skip
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """The most likely span, or an abstention."""
@@ -87,6 +95,9 @@ class ExtractiveReader:
         if confidence < self.min_confidence:
             reason = f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
             return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
+        if candidates.coverage < self.min_coverage:
+            reason = f"the evidence has too little of what the question says: {candidates.coverage:.0%}"
+            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
         span = candidates.spans[ranked[0][0]]
         node = candidates.nodes[span.node]
         citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
@@ -99,14 +110,26 @@ def candidates_of(
     """Every candidate of the best edges with its features."""
     nodes = read_nodes(evidence, edges=edges)
     found = candidate_spans(nodes)
-    asked = question_facts(ask(question), vectors.question(question), nodes)
-    pairs = zip(nodes, vectors.nodes(nodes), strict=True)
-    facts = [node_facts(asked, node, tokens) for node, tokens in pairs]
+    said, tokens = vectors.question(question), vectors.nodes(nodes)
+    asked = question_facts(ask(question), said, nodes)
+    facts = [node_facts(asked, node, its) for node, its in zip(nodes, tokens, strict=True)]
     features = features_of(asked, evidence, facts, found)
     if spans is not None:
         windows = windows_of(evidence, nodes)
         add_span_features(features, found, windows, spans.logits(question, [window.text for window in windows]))
-    return Candidates(nodes, found, features)
+    return Candidates(nodes, found, features, _coverage(nodes, tokens, said, vectors.weights(said)))
+
+
+def _coverage(
+    nodes: Sequence[ReadNode], tokens: Sequence[TokenVectors], question: TokenVectors, weights_Q: FloatArray
+) -> float:  # fmt: skip
+    """The mean over the question's tokens of the best cosine in an edge, by their weights, for the edge with most."""
+    best_Q: dict[int, FloatArray] = {}
+    for node, its in zip(nodes, tokens, strict=True):
+        maxima_Q = (its.vectors @ question.vectors.T).max(axis=0)
+        for rank in node.ranks:
+            best_Q[rank] = np.maximum(best_Q[rank], maxima_Q) if rank in best_Q else maxima_Q
+    return max((float(maxima_Q @ weights_Q / weights_Q.sum()) for maxima_Q in best_Q.values()), default=0.0)
 
 
 def rank_answers(candidates: Candidates, shares: FloatArray) -> list[tuple[int, float]]:

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.models.encoder import TokenEncoder, TokenVectors
 from helios.reading.spans import ReadNode
 from helios.retrieval.part import SearchPart
+
+FloatArray = NDArray[np.float32]
 
 
 class NodeVectors(Protocol):
@@ -19,6 +22,10 @@ class NodeVectors(Protocol):
 
     def nodes(self, nodes: Sequence[ReadNode]) -> list[TokenVectors]:
         """Vectors of every node's tokens, with their characters in the node's text."""
+        ...
+
+    def weights(self, question: TokenVectors) -> FloatArray:
+        """How much each token of a question counts (Q): the rarer, the more."""
         ...
 
 
@@ -36,6 +43,10 @@ class EncodedVectors:
         """Encode the nodes' texts."""
         return list(self.encoder.encode_documents([node.text.text for node in nodes]))
 
+    def weights(self, question: TokenVectors) -> FloatArray:
+        """One each: how rare a word is, only an index knows."""
+        return np.ones(len(question.ids), np.float32)
+
 
 class StoredVectors:
     """Vectors as the index keeps them; a node that is not in the index is encoded."""
@@ -51,6 +62,10 @@ class StoredVectors:
     def nodes(self, nodes: Sequence[ReadNode]) -> list[TokenVectors]:
         """Decode the nodes' stored vectors; their characters come from the tokenizer."""
         return [self._stored(node) or next(iter(self.encoder.encode_documents([node.text.text]))) for node in nodes]
+
+    def weights(self, question: TokenVectors) -> FloatArray:
+        """Weights by the index's counts of tokens."""
+        return self.part.tokens.token_weights(question.ids)
 
     def _stored(self, node: ReadNode) -> TokenVectors | None:
         number = self._number(node)

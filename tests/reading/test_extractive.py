@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helios.config import ReadingSettings
+from helios.corpus.sample import QUESTIONS, sample_path
 from helios.errors import ModelError
+from helios.evaluation.questions import read_questions
 from helios.reading.base import Citation, ComputedAnswer, Support
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader, candidates_of, rank_answers
@@ -51,6 +54,17 @@ def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, re
     assert answer.abstained
     assert "likely enough" in answer.reason
     assert answer.alternatives
+
+
+def test_what_the_corpus_is_not_about_is_not_answered(engine, vectors, reader_folder):
+    reader = ExtractiveReader.load(vectors, reader_folder, min_coverage=ReadingSettings().min_coverage)
+    question = "How do I reset the password of my router ?"
+    answer = reader.read(question, engine.search(question, k=10))
+    assert answer.abstained
+    assert "too little of what the question says" in answer.reason
+    for known in read_questions(sample_path() / QUESTIONS):
+        found = candidates_of(known.text, engine.search(known.text, k=10), vectors, edges=10)
+        assert ReadingSettings().min_coverage < found.coverage <= 1.0
 
 
 def test_no_evidence(reader):
