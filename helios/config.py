@@ -128,7 +128,7 @@ class ExpansionSettings(Section):
     """Query-relevant node expansion (HELIOS 4.2)."""
 
     enabled: bool = False
-    """Off: a question takes half as long again, and few links that matter are found (docs/benchmarks.md)."""
+    """Off: a question takes a third longer, for answers that stand far down the list (docs/benchmarks.md)."""
     beam: int = Field(default=10, ge=0, le=1000)
     """New edges a question; 0 leaves expansion out."""
     seeds: int = Field(default=16, ge=1, le=100)
