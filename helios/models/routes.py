@@ -24,7 +24,6 @@ from helios.models.runtime import supports_bf16
 
 FloatArray = NDArray[np.float32]
 Runtime = Literal["auto", "openvino", "torch"]
-TELEMETRY = "openvino_telemetry"
 Batch = tuple[NDArray[np.int64], NDArray[np.int64]]
 Forward = Callable[[NDArray[np.int64], NDArray[np.int64]], FloatArray]
 
@@ -125,7 +124,7 @@ def openvino_forward(module: Any, lanes: int, *, inputs: int, bf16: bool) -> Cal
 
     What it returns belongs to the request and is overwritten by the thread's next call.
     """
-    openvino = silent_openvino()
+    openvino = _silent_openvino()
     settings = {
         "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
         "INFERENCE_NUM_THREADS": lanes,
@@ -143,17 +142,18 @@ def openvino_forward(module: Any, lanes: int, *, inputs: int, bf16: bool) -> Cal
     return forward
 
 
-def silent_openvino() -> ModuleType:
+def _silent_openvino() -> ModuleType:
     """OpenVINO, imported without its telemetry, which reports to its makers that it was imported.
 
     It takes the package for not installed and goes without. An OpenVINO that was imported before stays as it is.
     """
-    hidden = "openvino" not in sys.modules and sys.modules.setdefault(TELEMETRY, None) is None  # type: ignore[arg-type]
+    telemetry = "openvino_telemetry"
+    hidden = "openvino" not in sys.modules and sys.modules.setdefault(telemetry, None) is None  # type: ignore[arg-type]
     try:
         return import_module("openvino")
     finally:
         if hidden:
-            del sys.modules[TELEMETRY]
+            del sys.modules[telemetry]
 
 
 def _openvino_graph(module: Any, inputs: int) -> Any:

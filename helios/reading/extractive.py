@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
-from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
+from helios.reading.features import NodeFacts, add_span_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import Kind, ask
 from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
@@ -92,11 +91,12 @@ class ExtractiveReader:
         chances = [(candidates.text(best), self.ranker.confidence(share)) for best, share in ranked]
         text, confidence = chances[0]
         others = tuple(chances[1 : 1 + ALTERNATIVES])
-        if confidence < self.min_confidence:
-            reason = f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
-            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
+        reason = ""
         if candidates.coverage < self.min_coverage:
             reason = f"the evidence has too little of what the question says: {candidates.coverage:.0%}"
+        elif confidence < self.min_confidence:
+            reason = f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
+        if reason:
             return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
         span = candidates.spans[ranked[0][0]]
         node = candidates.nodes[span.node]
@@ -110,25 +110,24 @@ def candidates_of(
     """Every candidate of the best edges with its features."""
     nodes = read_nodes(evidence, edges=edges)
     found = candidate_spans(nodes)
-    said, tokens = vectors.question(question), vectors.nodes(nodes)
+    said = vectors.question(question)
     asked = question_facts(ask(question), said, nodes)
-    facts = [node_facts(asked, node, its) for node, its in zip(nodes, tokens, strict=True)]
+    pairs = zip(nodes, vectors.nodes(nodes), strict=True)
+    facts = [node_facts(asked, node, tokens) for node, tokens in pairs]
     features = features_of(asked, evidence, facts, found)
     if spans is not None:
         windows = windows_of(evidence, nodes)
         add_span_features(features, found, windows, spans.logits(question, [window.text for window in windows]))
-    return Candidates(nodes, found, features, _coverage(nodes, tokens, said, vectors.weights(said)))
+    return Candidates(nodes, found, features, _coverage(facts, vectors.weights(said)))
 
 
-def _coverage(
-    nodes: Sequence[ReadNode], tokens: Sequence[TokenVectors], question: TokenVectors, weights_Q: FloatArray
-) -> float:  # fmt: skip
+def _coverage(facts: Sequence[NodeFacts], weights_Q: FloatArray) -> float:
     """The mean over the question's tokens of the best cosine in an edge, by their weights, for the edge with most."""
     best_Q: dict[int, FloatArray] = {}
-    for node, its in zip(nodes, tokens, strict=True):
-        maxima_Q = (its.vectors @ question.vectors.T).max(axis=0)
-        for rank in node.ranks:
-            best_Q[rank] = np.maximum(best_Q[rank], maxima_Q) if rank in best_Q else maxima_Q
+    for fact in facts:
+        maxima_Q = fact.similarity.max(axis=0)
+        for rank in fact.node.ranks:
+            best_Q[rank] = np.maximum(best_Q.get(rank, maxima_Q), maxima_Q)
     return max((float(maxima_Q @ weights_Q / weights_Q.sum()) for maxima_Q in best_Q.values()), default=0.0)
 
 
