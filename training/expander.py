@@ -28,7 +28,6 @@ from helios.models.pairs import PairModel
 from helios.retrieval.expansion import NodeExpander
 from helios.retrieval.pairs import PAIR_FEATURES
 from helios.retrieval.stages import READ
-from helios.retrieval.titles import TitleTerms
 from helios.types import Edge
 from training.cards import ModelCard, data_file, write_card
 from training.crossfit import CrossFitted, table_fold
@@ -174,11 +173,10 @@ def mine_groups(settings: ExpanderSettings, questions: Sequence[Question]) -> It
             hidden = hide_links(settings, questions, plain.corpus, plain.graph)
             edges = {edge for own in hidden.lacking.values() for edge in own}
             graph = graph_without(plain.graph, edges, Path(folder) / "graph")
-            titles = TitleTerms(plain.corpus.passages.titles(), plain.part.postings)
         for question in _chosen(settings, questions, hidden):
             engine = engines.engine(question)
             engine.part.__dict__.update(graph=graph)
-            yield _group(engine, titles, question, hidden)
+            yield _group(engine, question, hidden)
 
 
 def _chosen(settings: ExpanderSettings, questions: Sequence[Question], hidden: Hidden) -> list[Question]:
@@ -189,8 +187,8 @@ def _chosen(settings: ExpanderSettings, questions: Sequence[Question], hidden: H
     return found[: settings.questions]
 
 
-def _group(engine: Engine, titles: TitleTerms, question: Question, hidden: Hidden) -> Group:
-    expander = NodeExpander(engine.part, engine.encoder, ExpansionSettings(), titles=titles)
+def _group(engine: Engine, question: Question, hidden: Hidden) -> Group:
+    expander = NodeExpander(engine.part, engine.encoder, ExpansionSettings())
     query, subgraph = expander.query(question.text), engine.retrieve_edges(question.text, k=READ)
     pairs = expander.finder.find(query, expander.seeds(query, subgraph), subgraph)
     missing, lacking = hidden.missing[question.question_id], hidden.lacking[question.question_id]

@@ -109,8 +109,10 @@ def _check_tokens(view: PartView, place: str) -> Iterator[Finding]:
 
 def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
     from helios.index.lexical import Postings
+    from helios.index.titles import TitleTerms
 
-    postings, counts = Postings(view.path("lexical")), view.part.counts
+    postings, titles = Postings(view.path("lexical")), TitleTerms.open(view.path("lexical"))
+    counts = view.part.counts
     nodes = counts.segments + counts.passages
     if (postings.node_count, postings.segment_count) != (nodes, counts.segments):
         yield Finding(place, f"holds {postings.node_count} nodes, not {nodes}")
@@ -120,6 +122,8 @@ def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
         yield Finding(f"{place}/terms.npy", "terms must be unique and sorted")
     if len(postings.nodes) and (postings.nodes.min() < 0 or postings.nodes.max() >= nodes):
         yield Finding(f"{place}/nodes.npy", f"node numbers must be below {nodes}")
+    if titles is not None and titles.passage_count != counts.passages:
+        yield Finding(f"{place}/title-starts.npy", f"holds {titles.passage_count} titles, not {counts.passages}")
 
 
 def _check_tombstones(view: PartView) -> Iterator[Finding]:

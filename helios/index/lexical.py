@@ -192,11 +192,11 @@ class Postings:
 
     def __init__(self, directory: Path) -> None:
         try:
-            self.terms: NDArray[np.uint64] = _map(directory / "terms.npy")
-            self.offsets: NDArray[np.int64] = _map(directory / "offsets.npy")
-            self.nodes: NDArray[np.int32] = _map(directory / "nodes.npy")
-            self.counts: NDArray[np.uint8] = _map(directory / "counts.npy")
-            self.lengths: NDArray[np.int32] = _map(directory / "lengths.npy")
+            self.terms: NDArray[np.uint64] = map_array(directory / "terms.npy")
+            self.offsets: NDArray[np.int64] = map_array(directory / "offsets.npy")
+            self.nodes: NDArray[np.int32] = map_array(directory / "nodes.npy")
+            self.counts: NDArray[np.uint8] = map_array(directory / "counts.npy")
+            self.lengths: NDArray[np.int32] = map_array(directory / "lengths.npy")
             statistics = json.loads((directory / "statistics.json").read_text())
         except (OSError, ValueError) as error:
             raise IndexFormatError(f"{directory}: no readable lexical index ({error}); rebuild it") from error
@@ -285,7 +285,7 @@ class Postings:
         return scores
 
 
-def _map(path: Path) -> Any:
+def map_array(path: Path) -> Any:
     """A memory map of an array file; an empty array cannot be mapped and is read."""
     return np.load(path, mmap_mode="r" if path.stat().st_size > 128 else None)
 

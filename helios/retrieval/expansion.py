@@ -28,7 +28,6 @@ from helios.models.pairs import PairModel
 from helios.once import once
 from helios.retrieval.pairs import PAIR_FEATURES, PairFinder, Reach, Seeds
 from helios.retrieval.part import SearchPart
-from helios.retrieval.titles import TitleTerms
 from helios.types import Edge, Origin, ScoredEdge
 
 FloatArray = NDArray[np.float32]
@@ -81,14 +80,13 @@ class NodeExpander:
     """Expands the subgraphs of one part; holds no state of a question, so threads may share it."""
 
     def __init__(
-        self, part: SearchPart, encoder: TokenEncoder, settings: ExpansionSettings, *,
-        node_scorer: NodeScorer | None = None, titles: TitleTerms | None = None,
+        self, part: SearchPart, encoder: TokenEncoder, settings: ExpansionSettings,
+        node_scorer: NodeScorer | None = None,
     ) -> None:  # fmt: skip
         self.part = part
         self.encoder = encoder
         self.settings = settings
         self.node_scorer = node_scorer or BestEdges(part)
-        self._titles = titles
 
     def expand(self, question: str, subgraph: Subgraph, *, edge_scorer: EdgeScorer) -> Subgraph:
         """The subgraph with at most `beam` new edges, their origin EXPANDED.
@@ -130,9 +128,8 @@ class NodeExpander:
 
     @once
     def finder(self) -> PairFinder:
-        """What finds candidates; reads all titles."""
-        titles = self._titles or TitleTerms(self.part.corpus.passages.titles(), self.part.postings)
-        return PairFinder(self.part, titles, Reach(rows=self.settings.seeds, tables=self.settings.tables))
+        """What finds candidates."""
+        return PairFinder(self.part, Reach(rows=self.settings.seeds, tables=self.settings.tables))
 
     @once
     def model(self) -> PairModel:

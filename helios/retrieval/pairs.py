@@ -26,7 +26,6 @@ from helios.retrieval.pairing import (
     near_passages,
 )
 from helios.retrieval.part import SearchPart
-from helios.retrieval.titles import TitleTerms
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -133,9 +132,9 @@ class _Words:
 class PairFinder:
     """Candidate pairs of one part; holds no state of a question, so threads may share it."""
 
-    def __init__(self, part: SearchPart, titles: TitleTerms, reach: Reach) -> None:
+    def __init__(self, part: SearchPart, reach: Reach) -> None:
         self.part = part
-        self.titles = titles
+        self.titles = part.titles
         self.reach = reach
         postings, search, segments = part.postings, part.search, part.graph.segment_count
         self._common = int(COMMON * part.tokens.node_count) + MIN_COMMON

@@ -8,6 +8,7 @@ from helios.graph import DataGraph
 from helios.index.lexical import Postings
 from helios.index.search import FactoredSearch, Units
 from helios.index.snapshot import PartView
+from helios.index.titles import TitleTerms
 from helios.index.tokens import TokenStore
 from helios.once import once
 from helios.types import Edge, Link
@@ -45,6 +46,12 @@ class SearchPart:
     def postings(self) -> Postings:
         """Term counts of all nodes."""
         return Postings(self.view.path("lexical"))
+
+    @once
+    def titles(self) -> TitleTerms:
+        """Terms of all titles; read from the corpus where an older build did not store them."""
+        stored = TitleTerms.open(self.view.path("lexical"))
+        return stored or TitleTerms.of(self.corpus.passages.titles(), self.postings)
 
     @once
     def search(self) -> FactoredSearch:

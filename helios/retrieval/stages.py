@@ -133,7 +133,7 @@ class Stages:
                 self.part, reranker, scorer, weight=settings.weight, limit=settings.nodes,
                 deadline_ms=settings.deadline_ms,
             )  # fmt: skip
-        return NodeExpander(self.part, self.encoder, self.config.expansion, node_scorer=scorer)
+        return NodeExpander(self.part, self.encoder, self.config.expansion, scorer)
 
     @once
     def refiner(self) -> Refiner | None:

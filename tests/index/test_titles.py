@@ -1,10 +1,13 @@
 """How much of a title some words hold."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
+from helios.errors import IndexFormatError
 from helios.index.lexical import Postings, write_postings
-from helios.retrieval.titles import TitleTerms
+from helios.index.titles import TitleTerms
 
 TITLES = ["Rhine", "Rhine Falls", "List of lakes", "", "Łódź"]
 
@@ -13,7 +16,7 @@ TITLES = ["Rhine", "Rhine Falls", "List of lakes", "", "Łódź"]
 def titles(tmp_path_factory) -> TitleTerms:
     directory = tmp_path_factory.mktemp("lexical")
     write_postings([*TITLES, "list of rivers", "the list"], directory, segment_count=0)
-    return TitleTerms(TITLES, Postings(directory))
+    return TitleTerms.of(TITLES, Postings(directory))
 
 
 def cover(titles: TitleTerms, words: list[str]):
@@ -36,9 +39,26 @@ def test_words_count_once_and_without_accents(titles):
     assert not cover(titles, []).any()
 
 
-def test_no_titles(tmp_path):
+@pytest.mark.parametrize("count", [0, 3])
+def test_no_titles(tmp_path, count):
     write_postings([], tmp_path, segment_count=0)
-    assert len(cover(TitleTerms([], Postings(tmp_path)), ["rhine"])) == 0
+    TitleTerms.of([""] * count, Postings(tmp_path)).write(tmp_path)
+    stored = TitleTerms.open(tmp_path)
+    assert (stored.passage_count, stored.term_count) == (count, 0)
+    assert len(cover(stored, ["rhine"])) == count
+
+
+def test_stored_titles_are_what_was_written(titles, tmp_path):
+    assert TitleTerms.open(tmp_path) is None
+    titles.write(tmp_path)
+    stored = TitleTerms.open(tmp_path)
+    for field in fields(TitleTerms):
+        written, found = getattr(titles, field.name), getattr(stored, field.name)
+        assert written.dtype == found.dtype
+        np.testing.assert_array_equal(written, found)
+    (tmp_path / "title-terms.npy").write_bytes(b"nothing")
+    with pytest.raises(IndexFormatError, match="no readable titles"):
+        TitleTerms.open(tmp_path)
 
 
 def test_terms_of_a_title_and_titles_of_a_term_agree(titles):
