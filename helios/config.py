@@ -127,8 +127,7 @@ class RerankSettings(Section):
 class ExpansionSettings(Section):
     """Query-relevant node expansion (HELIOS 4.2)."""
 
-    enabled: bool = False
-    """Off: a question takes a third longer, for answers that stand far down the list (docs/benchmarks.md)."""
+    enabled: bool = True
     beam: int = Field(default=10, ge=0, le=1000)
     """New edges a question; 0 leaves expansion out."""
     seeds: int = Field(default=16, ge=1, le=100)

@@ -106,7 +106,8 @@ class Engine:
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""
-        self.stages.rerank("warm up", self.retrieve_edges("warm up", k=1))
+        reranked = self.stages.rerank("warm up", self.retrieve_edges("warm up", k=1))
+        self.stages.expand("warm up", reranked)
 
     def retrieve_edges(self, question: str, *, k: int) -> Subgraph:
         """Edge-based bipartite subgraph retrieval (4.1)."""

@@ -180,7 +180,7 @@ def eval_command(
         raise EvaluationError(f"{questions} holds no question of kind {kind}: leave out --kind")
     with _open(index, config, llm_overrides(llm, model, overrides or ())) as engine:
         if recovery and not engine.config.expansion.enabled:
-            raise typer.BadParameter("--recovery counts what expansion finds: add --set expansion.enabled=true")
+            raise typer.BadParameter("--recovery counts what expansion finds: set expansion.enabled=true")
         if groups:
             from helios.evaluation.ablation.command import ablate as run_ablation
 

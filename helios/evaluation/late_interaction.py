@@ -34,7 +34,7 @@ class LateInteraction:
 
     def search(self, question: str, *, k: int = 50) -> tuple[RankedEdge, ...]:
         """The k best edges that the ranked units stand for."""
-        query = Query.of(question, self.encoder.encode_question(question), self.part.tokens)
+        query = self.part.query(self.encoder, question)
         edges = self._edges(query)[:k] if self.unit is RetrievalUnit.EDGE else self._expanded(query, k=k)
         return with_texts(edges, self.part.corpus)
 

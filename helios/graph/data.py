@@ -299,7 +299,7 @@ def _sizes(header: Mapping[str, int]) -> dict[str, int]:
 
 def _map_array(path: Path, dtype: str, size: int) -> Array:
     try:
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))  # slices of a memmap are slow
     except FileNotFoundError:
         raise IndexFormatError(f"{path} is missing; rebuild the graph") from None
     except (ValueError, EOFError, OSError) as error:

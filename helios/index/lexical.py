@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
+from helios.index.arrays import map_array
 
 CHUNK_NODES = 20_000
 """Nodes whose postings are sorted in memory at once while writing."""
@@ -260,15 +261,13 @@ class Postings:
     def spans(self, terms: Sequence[str], first: int, last: int) -> tuple[Any, Any, NDArray[np.float32]]:
         """Of each term where the postings of its nodes in [first, last) begin and end, and how rare it is."""
         hashes = np.array([term_hash(term) for term in terms], np.uint64)
-        starts, stops = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
-        if len(self.terms) and len(hashes):
-            numbers = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
-            known = np.flatnonzero(self.terms[numbers] == hashes)
-            begins, ends = self.offsets[numbers], self.offsets[numbers + 1]
-            for i in known.tolist():
-                bounds = np.searchsorted(self.nodes[begins[i] : ends[i]], [first, last])
-                starts[i], stops[i] = begins[i] + bounds[0], begins[i] + bounds[1]
-        return starts, stops, self.idf(hashes)
+        if not len(self.terms):
+            return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64), self.idf(hashes)
+        numbers = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
+        begins = np.asarray(self.offsets[numbers])
+        ends = np.where(self.terms[numbers] == hashes, self.offsets[numbers + 1], begins)
+        bounds = [lower_bounds(self.nodes, begins, ends, node) for node in (first, last)]
+        return bounds[0], bounds[1], self.idf(hashes)
 
     def node_scores(
         self, terms: Iterable[str], first: int, last: int, *, k1: float, b: float, common: int
@@ -285,9 +284,20 @@ class Postings:
         return scores
 
 
-def map_array(path: Path) -> Any:
-    """A memory map of an array file; an empty array cannot be mapped and is read."""
-    return np.load(path, mmap_mode="r" if path.stat().st_size > 128 else None)
+@njit(nogil=True, cache=True, boundscheck=False)
+def lower_bounds(nodes: np.ndarray, begins: np.ndarray, ends: np.ndarray, node: int) -> np.ndarray:
+    """Of each ascending span nodes[begin:end] the place of its first member that is `node` or more, its end if none."""
+    places = begins.copy()
+    for i in range(begins.shape[0]):
+        low, high = begins[i], ends[i]
+        while low < high:
+            middle = (low + high) // 2
+            if nodes[middle] < node:
+                low = middle + 1
+            else:
+                high = middle
+        places[i] = low
+    return places
 
 
 @njit(nogil=True, cache=True, boundscheck=False, fastmath=True)

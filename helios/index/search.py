@@ -14,18 +14,21 @@ Shape legend: N nodes, E units (edges, then lone nodes), C candidates, Q query t
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.index.lexical import Postings, edge_bm25
+from helios.index.lexical import MAX_TERMS, Postings, edge_bm25
 from helios.index.maxsim import edge_scores, node_bounds, node_maxima, padded, star_bounds, union_bounds
 from helios.index.tokens import TokenStore
 from helios.models.encoder import TokenVectors
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int32]
+RECENT = 8
+"""Questions whose scores of centroids are kept: every stage of a search needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class NodeBounds:
     step: np.float32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Query:
     """A question as the kernels read it: rotated token vectors (Q, D), weights (Q), and its text for BM25."""
 
@@ -107,6 +110,22 @@ class Query:
         weights = np.zeros(lanes, np.float32)
         weights[: len(tokens.ids)] = store.token_weights(tokens.ids)
         return cls(text, vectors, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class _CentroidScores:
+    """A question against the K centroids: cosines (K, Q), and times the tokens' weights in 256 steps of a score."""
+
+    cosines_KQ: FloatArray
+    steps_KQ: NDArray[np.uint8]
+    step: np.float32
+
+    @classmethod
+    def of(cls, query: Query, store: TokenStore) -> "_CentroidScores":
+        cosines = np.ascontiguousarray(store.quantiser.centroids_KD @ query.vectors_QD.T)
+        weighted = np.maximum(cosines * query.weights_Q, 0.0)
+        step = max(float(weighted.max()), 1e-6) / 255.0
+        return cls(cosines, np.rint(weighted / step).astype(np.uint8), np.float32(step))
 
 
 class FactoredSearch:
@@ -131,6 +150,7 @@ class FactoredSearch:
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         self._stars = _star_starts(units, tokens.node_count)
         self._all_nodes = np.arange(tokens.node_count, dtype=np.int64)
+        self._centroids = lru_cache(RECENT)(self._score_centroids)
 
     def close(self) -> None:
         """End the threads, when what they are doing is done; a later search raises RuntimeError."""
@@ -145,62 +165,42 @@ class FactoredSearch:
         if len(self.units) == 0:
             nothing = np.zeros(0, np.float32)
             return Candidates(np.zeros(0, np.int64), nothing, nothing, nothing, nothing)
-        centroid_KQ = self._centroid_scores(query)
         lexical = self.lexical_scores(query.text) if fusion.lexical else np.zeros(len(self.units), np.float32)
-        bounds_E3, step = self._bounds(query, centroid_KQ)
+        bounds_E3, step = self._bounds(query)
         beside = np.array([1.0, fusion.segment, fusion.star], np.float32) * step
         best = _top(bounds_E3 @ beside + np.float32(fusion.lexical) * lexical, count)
-        maxsim, segment = self.exact(query, best, centroid_KQ=centroid_KQ)
+        maxsim, segment = self.exact(query, self.units.left[best], self.units.right[best])
         return Candidates(best, maxsim, segment, bounds_E3[best, 2] * step, lexical[best])
 
-    def exact(
-        self, query: Query, units: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Factored MaxSim of the given units, and of their segments alone, from the stored vectors."""
-        if centroid_KQ is None:
-            centroid_KQ = self._centroid_scores(query)
-        left, right = self.units.left[units], self.units.right[units]
-        nodes = np.unique(np.concatenate([left, right])).astype(np.int64)
-        nodes = nodes[nodes < self.tokens.node_count]
-        maxima = self.node_maxima(query, nodes, centroid_KQ=centroid_KQ)
+    def exact(self, query: Query, left: IntArray, right: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Factored MaxSim of pairs of nodes, as `Units` has them, and of their segments alone, from stored vectors."""
+        nodes = self._nodes_of(left, right)
+        maxima = self.node_maxima(query, nodes)
         left_places, right_places = _places(nodes, left), _places(nodes, right)
-        scores = np.empty(len(units), np.float32)
+        scores = np.empty(len(left), np.float32)
         edge_scores(left_places, right_places, maxima, query.weights_Q, scores)
         alone: FloatArray = maxima @ query.weights_Q
         return scores, alone[np.where(left_places < 0, right_places, left_places)]
 
-    def node_maxima(
-        self, query: Query, nodes: NDArray[np.int64], *, centroid_KQ: FloatArray | None = None
-    ) -> FloatArray:
+    def node_maxima(self, query: Query, nodes: NDArray[np.int64]) -> FloatArray:
         """m_q(X) of the given nodes: (nodes, Q), unweighted."""
-        if centroid_KQ is None:
-            centroid_KQ = self._centroid_scores(query)
         store = self.tokens
         residual_GQ = store.quantiser.residual_table(query.vectors_QD)
         out = np.empty((len(nodes), len(query.weights_Q)), np.float32)
         self._split(
             len(nodes), node_maxima, nodes, store.offsets, store.codes, store.residuals, store.scales,
-            store.quantiser.scale_levels, centroid_KQ, residual_GQ, out,
+            store.quantiser.scale_levels, self._centroids(query).cosines_KQ, residual_GQ, out,
         )  # fmt: skip
         return out
 
-    def node_bounds(self, query: Query, *, centroid_KQ: FloatArray | None = None) -> NodeBounds:
+    def node_bounds(self, query: Query) -> NodeBounds:
         """MaxSim of every query token against every node, from centroids alone."""
-        if centroid_KQ is None:
-            centroid_KQ = self._centroid_scores(query)
-        table, step = _byte_table(np.maximum(centroid_KQ * query.weights_Q, 0.0))
-        bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
-        store = self.tokens
-        self._split(len(self._all_nodes), node_bounds, self._all_nodes, store.offsets, store.codes, table, bounds)
-        return NodeBounds(bounds, step)
+        return NodeBounds(*self._bounds_of(query, self._all_nodes))
 
     def bounds_of(self, query: Query, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], np.float32]:
         """MaxSim of every query token against some nodes from centroids alone, in steps of a score: (nodes, Q)."""
-        table, step = _byte_table(np.maximum(self._centroid_scores(query) * query.weights_Q, 0.0))
-        bounds = np.zeros((self.tokens.node_count + 1, table.shape[1]), np.uint8)
-        store = self.tokens
-        self._split(len(nodes), node_bounds, nodes, store.offsets, store.codes, table, bounds)
-        return bounds[nodes], step
+        bounds_NQ, step = self._bounds_of(query, nodes)
+        return bounds_NQ[nodes], step
 
     def bound_sums(self, bounds: NodeBounds) -> FloatArray:
         """MaxSim of every node alone from its bounds: (N)."""
@@ -223,14 +223,12 @@ class FactoredSearch:
 
         Exact MaxSim of pair and segment, bound of the star, BM25: what `candidates` gives for a unit.
         """
-        centroid_KQ = self._centroid_scores(query)
-        alone = FactoredSearch(self.tokens, self.postings, Units(left, right), k1=self.k1, b=self.b)
-        units = np.arange(len(left))
-        maxsim, segment = alone.exact(query, units, centroid_KQ=centroid_KQ)
-        table, step = _byte_table(np.maximum(centroid_KQ * query.weights_Q, 0.0))
-        star = np.array([_star_bound(self.tokens, table, nodes) for nodes in stars], np.float32) * step
-        lexical = alone.lexical_scores(query.text) if fusion.lexical else np.zeros(len(left), np.float32)
-        return Candidates(units, maxsim, segment, star, lexical)
+        maxsim, segment = self.exact(query, left, right)
+        centroids = self._centroids(query)
+        bounds = [_star_bound(self.tokens, centroids.steps_KQ, nodes) for nodes in stars]
+        star = np.array(bounds, np.float32) * centroids.step
+        lexical = self._pair_bm25(query.text, left, right) if fusion.lexical else np.zeros(len(left), np.float32)
+        return Candidates(np.arange(len(left)), maxsim, segment, star, lexical)
 
     def node_of(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The node of each lone-node unit."""
@@ -246,13 +244,38 @@ class FactoredSearch:
         )  # fmt: skip
         return out
 
-    def _centroid_scores(self, query: Query) -> FloatArray:
-        scores: FloatArray = self.tokens.quantiser.centroids_KD @ query.vectors_QD.T
-        return np.ascontiguousarray(scores)
+    def _pair_bm25(self, text: str, left: IntArray, right: IntArray) -> FloatArray:
+        """BM25 of pairs of nodes, looked up for these alone."""
+        nodes = self._nodes_of(left, right)
+        found = self.postings.term_counts(text, nodes)
+        rarest = np.argsort(-found.idf_T, kind="stable")[:MAX_TERMS]
+        counts = np.concatenate([found.counts_UT[:, rarest], np.zeros((1, len(rarest)), np.uint8)])
+        places = [np.where(side < self.tokens.node_count, _places(nodes, side), len(nodes)) for side in (left, right)]
+        out = np.empty(len(left), np.float32)
+        edge_bm25(
+            places[0], places[1], self.postings.lengths[nodes], counts, found.idf_T[rarest], self.k1, self.b,
+            self.postings.mean_edge_length, out, 0, len(left),
+        )  # fmt: skip
+        return out
 
-    def _bounds(self, query: Query, centroid_KQ: FloatArray) -> tuple[FloatArray, np.float32]:
+    def _nodes_of(self, left: IntArray, right: IntArray) -> NDArray[np.int64]:
+        """The distinct nodes of pairs, ascending, without 'no such node'."""
+        nodes = np.unique(np.concatenate([left, right])).astype(np.int64)
+        return nodes[nodes < self.tokens.node_count]
+
+    def _score_centroids(self, query: Query) -> _CentroidScores:
+        return _CentroidScores.of(query, self.tokens)
+
+    def _bounds_of(self, query: Query, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], np.float32]:
+        """MaxSim of every query token against some nodes from centroids alone, in steps of a score: (N + 1, Q)."""
+        centroids, store = self._centroids(query), self.tokens
+        bounds = np.zeros((store.node_count + 1, len(query.weights_Q)), np.uint8)
+        self._split(len(nodes), node_bounds, nodes, store.offsets, store.codes, centroids.steps_KQ, bounds)
+        return bounds, centroids.step
+
+    def _bounds(self, query: Query) -> tuple[FloatArray, np.float32]:
         """MaxSim of every unit, of its segment and of its star (E, 3) from centroids alone, in steps of a score."""
-        nodes = self.node_bounds(query, centroid_KQ=centroid_KQ)
+        nodes = self.node_bounds(query)
         sums = np.empty((len(self.units), 3), np.float32)
         stars = len(self._stars) - 1
         self._split(stars, star_bounds, self._stars, self.units.left, self.units.right, nodes.bounds_NQ, sums)
@@ -267,12 +290,6 @@ class FactoredSearch:
         spans = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
         for future in [self._pool.submit(kernel, *arguments, start, stop) for start, stop in spans]:
             future.result()
-
-
-def _byte_table(weighted_KQ: FloatArray) -> tuple[NDArray[np.uint8], np.float32]:
-    """Scores of centroids in 256 steps, and the step."""
-    step = max(float(weighted_KQ.max()), 1e-6) / 255.0
-    return np.rint(weighted_KQ / step).astype(np.uint8), np.float32(step)
 
 
 def _star_bound(store: TokenStore, table_KQ: NDArray[np.uint8], nodes: NDArray[np.int64]) -> int:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
-from helios.index.lexical import Postings, map_array, term_hash, terms_of
+from helios.index.arrays import map_array
+from helios.index.lexical import Postings, term_hash, terms_of
 
 FloatArray = NDArray[np.float32]
 TermArray = NDArray[np.int32]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
+from helios.index.arrays import map_array
 from helios.index.quantiser import FloatArray, QuantisedVectors, Quantiser
 
 
@@ -79,11 +80,11 @@ class TokenStore:
     def __init__(self, directory: Path) -> None:
         try:
             description = json.loads((directory / "tokens.json").read_text())
-            self.offsets: NDArray[np.int64] = np.load(directory / "offsets.npy", mmap_mode="r")
-            self.codes: NDArray[np.uint16] = np.load(directory / "codes.npy", mmap_mode=_mode(description))
-            self.scales: NDArray[np.uint8] = np.load(directory / "scales.npy", mmap_mode=_mode(description))
-            self.frequencies: NDArray[np.int32] = np.load(directory / "frequencies.npy", mmap_mode="r")
-            self.residuals: NDArray[np.uint8] = np.load(directory / "residuals.npy", mmap_mode=_mode(description))
+            self.offsets: NDArray[np.int64] = map_array(directory / "offsets.npy")
+            self.codes: NDArray[np.uint16] = map_array(directory / "codes.npy")
+            self.scales: NDArray[np.uint8] = map_array(directory / "scales.npy")
+            self.frequencies: NDArray[np.int32] = map_array(directory / "frequencies.npy")
+            self.residuals: NDArray[np.uint8] = map_array(directory / "residuals.npy")
             self.encoder: dict[str, Any] = description["encoder"]
             bits = int(description["bits"])
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -122,8 +123,3 @@ class TokenStore:
         """Codes, scales and residuals of tokens [start, stop)."""
         span = slice(start, stop)
         return QuantisedVectors(self.codes[span], self.scales[span], self.residuals[span])
-
-
-def _mode(description: dict[str, Any]) -> Any:
-    """An empty file cannot be mapped."""
-    return "r" if description["tokens"] else None

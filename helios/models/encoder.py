@@ -42,6 +42,9 @@ class TokenVectors:
 class TokenEncoder(Protocol):
     """What indexing and search need of an encoder."""
 
+    def __hash__(self) -> int:
+        """Of the object: what it has encoded can be remembered."""
+
     @property
     def dimension(self) -> int: ...
 

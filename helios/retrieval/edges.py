@@ -120,7 +120,7 @@ class FactoredEdges:
         return rank_features(part, self.found(part, question, depth=depth), depth)
 
     def _find(self, part: SearchPart, question: str, count: int) -> Found:
-        query = Query.of(question, self.encoder.encode_question(question), part.tokens)
+        query = part.query(self.encoder, question)
         fusion = fusion_of(self.settings)
         candidates = part.search.candidates(query, count=count, fusion=fusion)
         fused = candidates.fused(fusion)

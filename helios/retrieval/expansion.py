@@ -32,6 +32,8 @@ from helios.types import Edge, Origin, ScoredEdge
 
 FloatArray = NDArray[np.float32]
 NodeArray = NDArray[np.int64]
+CONTENDERS = 1000
+"""Pairs that all trees of the pair model look at."""
 
 
 class NodeScorer(Protocol):
@@ -106,7 +108,7 @@ class NodeExpander:
 
     def query(self, question: str) -> Query:
         """The question with its token vectors."""
-        return Query.of(question, self.encoder.encode_question(question), self.part.tokens)
+        return self.part.query(self.encoder, question)
 
     def pairs(self, query: Query, subgraph: Subgraph) -> list[ExpandedPair]:
         """The best `beam` pairs that are neither linked nor in the subgraph, best first."""
@@ -114,11 +116,10 @@ class NodeExpander:
         if beam == 0 or not subgraph.edges:
             return []
         found = self.finder.find(query, self.seeds(query, subgraph), subgraph)
-        log_odds = self.model.score(found.features)
-        best = np.lexsort((found.passages, found.rows, -log_odds))[:beam]
-        return [
-            ExpandedPair(Edge(int(found.rows[n]), int(found.passages[n])), float(log_odds[n])) for n in best.tolist()
-        ]
+        kept = self.model.contenders(found.features, max(CONTENDERS, 10 * beam))
+        rows, passages, log_odds = found.rows[kept], found.passages[kept], self.model.score(found.features[kept])
+        best = np.lexsort((passages, rows, -log_odds))[:beam]
+        return [ExpandedPair(Edge(int(rows[n]), int(passages[n])), float(log_odds[n])) for n in best.tolist()]
 
     def seeds(self, query: Query, subgraph: Subgraph) -> Seeds:
         """The nodes of the subgraph by the node scorer (first step of the beam search)."""

@@ -1,15 +1,18 @@
 """One part of an index, opened for search: its corpus, graph, token store, postings and units, each on first use."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
 from helios.graph import DataGraph
 from helios.index.lexical import Postings
-from helios.index.search import FactoredSearch, Units
+from helios.index.search import RECENT, FactoredSearch, Query, Units
 from helios.index.snapshot import PartView
 from helios.index.titles import TitleTerms
 from helios.index.tokens import TokenStore
+from helios.models.encoder import TokenEncoder
 from helios.once import once
 from helios.types import Edge, Link
 
@@ -26,6 +29,7 @@ class SearchPart:
         self._threads = threads
         self._k1 = k1
         self._b = b
+        self._queries = lru_cache(RECENT)(self._query)
 
     @once
     def corpus(self) -> CorpusStore:
@@ -59,6 +63,10 @@ class SearchPart:
         units = edge_units(self.graph, self.view.deleted_nodes())
         return FactoredSearch(self.tokens, self.postings, units, threads=self._threads, k1=self._k1, b=self._b)
 
+    def query(self, encoder: TokenEncoder, question: str) -> Query:
+        """The question with its token vectors, the same object for every stage of a search."""
+        return self._queries(encoder, question)
+
     def close(self) -> None:
         """End the searcher's threads; searches that run are finished first."""
         if "search" in self.__dict__:
@@ -74,6 +82,9 @@ class SearchPart:
             sums = np.add.reduceat(store.decode(int(bounds[0]), int(bounds[-1])), bounds[:-1] - bounds[0])
             pooled[first:last] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return pooled[:segments], pooled[segments:]
+
+    def _query(self, encoder: TokenEncoder, question: str) -> Query:
+        return Query.of(question, encoder.encode_question(question), self.tokens)
 
     def edge(self, unit: int) -> Edge:
         """The edge that a unit of `search` stands for."""

@@ -76,10 +76,10 @@ def test_a_kind_without_questions_is_told(sample_index, questions):
 
 def test_recovered_links_are_counted(sample_index):
     command = ["--index", sample_index, "--questions", SAMPLE, "--recovery"]
-    refused = run_eval(*command)
+    refused = run_eval(*command, "--set", "expansion.enabled=false")
     assert refused.exit_code == 2
     assert "expansion.enabled=true" in refused.output
-    result = run_eval(*command, "--set", "expansion.enabled=true", "--json")
+    result = run_eval(*command, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)["recovery"]
     with Engine.open(sample_index, threads=1) as engine:

@@ -17,7 +17,7 @@ def test_scan_scores_every_unit_like_the_search(engine: Engine):
     maxima = scan(part.tokens, query.vectors_QD[:count])
     assert maxima.shape == (part.tokens.node_count + 1, count)
     assert not maxima[-1].any()
-    exact, _ = part.search.exact(query, np.arange(len(part.search.units)))
+    exact, _ = part.search.exact(query, part.search.units.left, part.search.units.right)
     scanned = unit_scores(part.search.units, maxima, query.weights_Q[:count])
     np.testing.assert_allclose(scanned, exact, atol=0.02 * count)
 

@@ -41,7 +41,7 @@ def test_both_directions_and_provenance(tmp_path):
 
 def test_arrays_are_mapped_and_read_only(tmp_path):
     graph = write(tmp_path / "graph", LINKS)
-    assert isinstance(graph.edge_passages, np.memmap)
+    assert isinstance(graph.edge_passages.base, np.memmap)
     assert not graph.edge_passages.flags.writeable
 
 

@@ -178,9 +178,9 @@ def test_equal_units_keep_their_order(store, postings, unit_vectors):
 def test_every_unit_is_bounded_on_the_scale_of_its_score(search, unit_vectors, seed):
     """Bounds from centroids differ from exact scores by no more than the residuals allow."""
     query = question(search.tokens, unit_vectors, 6, seed=seed)
-    sums, step = search._bounds(query, search._centroid_scores(query))
+    sums, step = search._bounds(query)
     bounds = sums[:, 0] * step
-    exact, _ = search.exact(query, np.arange(len(search.units)))
+    exact, _ = search.exact(query, search.units.left, search.units.right)
     longest = search.tokens.quantiser.scale_levels.max() * np.sqrt(32) * 1.6
     assert np.all(np.abs(bounds - exact) <= query.weights_Q.sum() * longest)
 
@@ -188,7 +188,7 @@ def test_every_unit_is_bounded_on_the_scale_of_its_score(search, unit_vectors, s
 def test_pairs_are_bounded_like_edges(search, unit_vectors):
     query = question(search.tokens, unit_vectors, 9)
     bounds = search.node_bounds(query)
-    sums, step = search._bounds(query, search._centroid_scores(query))
+    sums, step = search._bounds(query)
     for unit in range(30):
         left, right = int(search.units.left[unit]), int(search.units.right[unit])
         (pair,) = search.pair_bounds(bounds, left, np.array([right]))

@@ -13,7 +13,7 @@ LENGTHS = [3, 1, 7, 2, 5]
 
 
 def folder(store: TokenStore) -> Path:
-    return Path(store.codes.filename).parent
+    return Path(store.codes.base.filename).parent
 
 
 @pytest.mark.parametrize("bits", [1, 2])

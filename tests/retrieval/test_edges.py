@@ -22,7 +22,7 @@ def test_scores_fuse_edge_segment_star_and_bm25(engine: Engine):
     part = engine.part
     query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), part.tokens)
     everything = np.arange(len(part.search.units))
-    maxsim, segment = part.search.exact(query, everything)
+    maxsim, segment = part.search.exact(query, part.search.units.left, part.search.units.right)
     found = part.search.candidates(query, count=len(everything), fusion=Fusion(star=1.0))
     star = dict(zip(found.units.tolist(), found.star.tolist(), strict=True))
     lexical = part.search.lexical_scores(QUESTION)
@@ -51,5 +51,5 @@ def test_the_edge_alone(engine: Engine):
     (edges,) = retriever(engine, **alone).retrieve(QUESTION, k=5)
     part = engine.part
     query = Query.of(QUESTION, engine.encoder.encode_question(QUESTION), part.tokens)
-    maxsim, _ = part.search.exact(query, np.arange(len(part.search.units)))
+    maxsim, _ = part.search.exact(query, part.search.units.left, part.search.units.right)
     assert edges[0].score == pytest.approx(maxsim.max(), abs=1e-5)

@@ -141,6 +141,19 @@ def test_features_are_numbers_and_candidates_come_once(expander, retrieve):
         assert np.all(shares[:, 1] <= shares[:, 0] + 1e-5)
 
 
+def test_the_best_pairs_are_among_the_contenders(expander, retrieve):
+    for question in list(read_questions(sample_path() / "questions.jsonl"))[:5]:
+        subgraph, query = retrieve(question.text), expander.query(question.text)
+        features = expander.finder.find(query, expander.seeds(query, subgraph), subgraph).features
+        count = len(features) // 4
+        kept = expander.model.contenders(features, count)
+        assert len(set(kept.tolist())) == len(kept) == count
+        assert kept.tolist() == sorted(kept.tolist())
+        best = np.argsort(-expander.model.score(features), kind="stable")[:10]
+        assert len(set(best.tolist()) & set(kept.tolist())) >= 9
+        assert expander.model.contenders(features, len(features)).tolist() == list(range(len(features)))
+
+
 def test_seeds_are_the_best_first(expander, retrieve, asked):
     question, _ = asked
     subgraph = retrieve(question.text)

@@ -2,12 +2,12 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from helios.engine import Engine
 from helios.index.search import Query
 from helios.models.text import passage_text
+from helios.retrieval.edges import edge_sides
 from helios.types import EvidenceEdge, TokenMatch
 
 QUESTION = "In which town did the chemist who discovered the element with atomic number 32 teach?"
@@ -56,12 +56,11 @@ def test_matches_add_up_to_the_edges_maxsim(engine: Engine):
     tokens = engine.encoder.encode_question(QUESTION)
     search = engine.part.search
     query = Query.of(QUESTION, tokens, engine.part.tokens)
-    units = {engine.part.edge(unit): unit for unit in range(len(search.units))}
     weights = engine.part.tokens.token_weights(tokens.ids)
     reranked = engine.stages.rerank(QUESTION, engine.retrieve_edges(QUESTION, k=engine.stages.depth))
-    found = engine.stages.refine(QUESTION, reranked)
+    found = engine.stages.refine(QUESTION, engine.stages.expand(QUESTION, reranked))
     for scored, edge in zip(engine.stages.spread(found).top(5).edges, evidence.edges, strict=True):
-        maxsim, _ = search.exact(query, np.array([units[scored.edge]]))
+        maxsim, _ = search.exact(query, *edge_sides(engine.part, [scored.edge]))
         matched = sum(float(w) * m.similarity for w, m in zip(weights, edge.matches, strict=True))
         assert float(maxsim[0]) == pytest.approx(matched, abs=1e-3)
 

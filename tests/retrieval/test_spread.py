@@ -106,7 +106,7 @@ def test_search_spreads_by_default_and_not_where_it_is_off(sample_index):
     with Engine.open(sample_index) as engine, Engine.open(sample_index, overrides=["spread.depth=0"]) as plain:
         for question in questions:
             reranked = engine.stages.rerank(question.text, engine.retrieve_edges(question.text, k=engine.stages.depth))
-            found = engine.stages.refine(question.text, reranked)
+            found = engine.stages.refine(question.text, engine.stages.expand(question.text, reranked))
             expected = spread(found.subgraph, load_config().spread).top(20).edges
             shown = [edge.score for edge in engine.search(question.text, k=20).edges]
             before = [edge.score for edge in plain.search(question.text, k=20).edges]

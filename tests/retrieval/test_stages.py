@@ -30,7 +30,8 @@ def test_small_models_alone_are_asked_by_default(engine: Engine, sample_index: P
     assert engine.stages.late_reranker is not None
     assert (engine.stages.edge_reranker, engine.stages.node_reranker, engine.stages.llm_refiner) == (None, None, None)
     assert engine.search("Where does the river end ?", k=10).notes == ()
-    with opened(sample_index, "refinement.mode=off", "spread.depth=0", "rerank.backend=none") as plain:
+    off = ["expansion.enabled=false", "refinement.mode=off", "spread.depth=0", "rerank.backend=none"]
+    with opened(sample_index, *off) as plain:
         found = plain.retrieve_edges(QUESTION, k=10)
         evidence = plain.search(QUESTION, k=10)
         assert [edge.score for edge in evidence.edges] == [scored.score for scored in found.edges]

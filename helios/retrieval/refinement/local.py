@@ -73,7 +73,7 @@ class LocalRefiner:
         refined = subgraph
         if subgraph.edges and self.settings.verify:
             if _left(deadline):
-                refined, report = self.verify(self._query(question, part), refined, part, report)
+                refined, report = self.verify(part.query(self.encoder, question), refined, part, report)
             else:
                 report = replace(report, problems=(*report.problems, "no time left for verification"))
         if subgraph.edges and read_cues(question) and report.aggregation >= self.settings.detect:
@@ -149,12 +149,9 @@ class LocalRefiner:
             edges += [edge for edge in found if edge not in present and segment not in deleted]
         if not edges:
             return []
-        together, _ = pair_scores(part, self._query(question, part), edges)
+        together, _ = pair_scores(part, part.query(self.encoder, question), edges)
         floor = subgraph.edges[-1].score - float(together.max())
         return [ScoredEdge(edge, floor + float(score)) for edge, score in zip(edges, together, strict=True)]
-
-    def _query(self, question: str, part: SearchPart) -> Query:
-        return Query.of(question, self.encoder.encode_question(question), part.tokens)
 
 
 def _contributions(plan: Plan) -> tuple[Contribution, ...]:
