@@ -138,6 +138,19 @@ class ExpansionSettings(Section):
     """Folder of a trained pair model; None is the one inside the package."""
 
 
+class PresenceSettings(Section):
+    """The chance that a corpus holds what a question asks for; written by `helios train presence`."""
+
+    coverage: float = 7.66
+    """Log-odds for the share of the question that the best edge covers, 0 to 1: the mean of its tokens' best cosines,
+    the rarer the heavier."""
+    score: float = 1.637
+    """Log-odds for one unit of the best edge's log-odds."""
+    intercept: float = -5.08
+    least: float = Field(default=0.16, ge=0.0, le=1.0)
+    """The extractive reader abstains below this: two of a hundred train questions whose answer is there."""
+
+
 class ReadingSettings(Section):
     """Answers from evidence: `helios ask`."""
 
@@ -150,9 +163,8 @@ class ReadingSettings(Section):
     min_confidence: float = Field(default=0.08, ge=0.0, le=1.0)
     """The extractive reader abstains below this: fewer than one in ten such answers are right on train questions that
     it has not seen (training.abstention)."""
-    min_coverage: float = Field(default=0.35, ge=0.0, le=1.0)
-    """It abstains too where no edge covers so much of the question: the mean of its tokens' best cosines, the rarer the
-    heavier. Questions that a corpus answers have 0.43 and more (docs/answers.md)."""
+    presence: PresenceSettings = PresenceSettings()
+    """It abstains too where the corpus hardly holds what is asked for."""
 
 
 class RefinementSettings(Section):

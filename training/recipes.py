@@ -38,6 +38,7 @@ ROLES = {
     "reader": ("training.reader", "Extractive reader."),
     "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
     "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
+    "presence": ("training.presence", "Abstention: is what a question asks for in the corpus at all?"),
     "spread": ("training.spread", "Spreading: what a repeated row or passage costs."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }

@@ -19,8 +19,7 @@ from pydantic import Field
 from helios.config import Section
 from helios.errors import EvaluationError
 from helios.evaluation.questions import Question, read_questions
-from helios.index.search import Query
-from helios.retrieval.refinement.scorer import VERIFIER_FEATURES, Verifier
+from helios.retrieval.refinement.scorer import Verifier
 from helios.retrieval.refinement.verification import edge_features, pair_scores
 from training.aggregation import area_under_curve
 from training.cards import ModelCard, data_file, write_card
@@ -30,6 +29,7 @@ from training.examples import covers, gold_pairs, pair_of
 from training.holdout import is_held_out
 from training.log import LogRow
 from training.recipes import DataSettings, Role
+from training.regression import fit_logistic
 
 WEIGHTS = "verifier.json"
 
@@ -92,7 +92,7 @@ def mine_verifier_lessons(
         subgraph = engine.retrieve_edges(question.text, k=settings.edges)
         if not gold or not len(subgraph):
             continue
-        query = Query.of(question.text, engine.encoder.encode_question(question.text), part.tokens)
+        query = part.query(engine.encoder, question.text)
         together, alone = pair_scores(part, query, [scored.edge for scored in subgraph.edges])
         pairs = [pair_of(scored.edge) for scored in subgraph.edges]
         evidence = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)
@@ -133,19 +133,7 @@ def train_verifier(lessons: Iterable[VerifierLesson], *, decay: float = 1e-3, st
     wanted = np.concatenate([lesson.evidence for lesson in found]).astype(np.float64)
     if not 0 < wanted.mean() < 1:
         raise EvaluationError("the verifier needs edges that are evidence and edges that are not")
-    design = np.column_stack([rows, np.ones(len(rows))])
-    weights = np.zeros(design.shape[1])
-    weights[-1] = np.log(wanted.mean() / (1 - wanted.mean()))
-    ridge = decay * np.append(np.ones(len(VERIFIER_FEATURES)), 0.0)
-    for _ in range(steps):
-        chance = 1 / (1 + np.exp(-(design @ weights)))
-        gradient = design.T @ (chance - wanted) / len(wanted) + ridge * weights
-        curvature = (design.T * (chance * (1 - chance))) @ design / len(wanted) + np.diag(ridge + 1e-9)
-        move = np.linalg.solve(curvature, gradient)
-        weights -= move
-        if np.abs(move).max() < 1e-8:
-            break
-    return Verifier(weights[:-1], float(weights[-1]))
+    return Verifier(*fit_logistic(rows, wanted, decay=decay, steps=steps))
 
 
 def calibration_error(verifier: Verifier, lessons: Iterable[VerifierLesson], *, bins: int = 10) -> float:

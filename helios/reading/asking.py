@@ -35,7 +35,7 @@ def open_reader(engine: "Engine", config: Config) -> Iterator[Reader]:
     model = Path(settings.model).expanduser() if settings.model else None
     extractive = ExtractiveReader.load(
         StoredVectors(engine.part, engine.encoder), model, edges=settings.edges,
-        min_confidence=settings.min_confidence, min_coverage=settings.min_coverage,
+        min_confidence=settings.min_confidence, presence=settings.presence,
     )  # fmt: skip
     if settings.reader == "extractive":
         yield extractive

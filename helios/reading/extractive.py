@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.config import PresenceSettings
 from helios.reading.base import Answer, Citation, ComputedAnswer
 from helios.reading.features import NodeFacts, add_span_features, features_of, node_facts, question_facts, span_key
+from helios.reading.presence import chance_of_presence, presence_features
 from helios.reading.question import Kind, ask
 from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
@@ -49,19 +51,19 @@ class ExtractiveReader:
 
     def __init__(
         self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None, edges: int = 10,
-        min_confidence: float = 0.0, min_coverage: float = 0.0,
+        min_confidence: float = 0.0, presence: PresenceSettings | None = None,
     ) -> None:  # fmt: skip
         self.ranker = ranker
         self.spans = spans
         self.vectors = vectors
         self.edges = edges
         self.min_confidence = min_confidence
-        self.min_coverage = min_coverage
+        self.presence = presence
 
     @classmethod
     def load(
         cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, min_confidence: float = 0.0,
-        min_coverage: float = 0.0,
+        presence: PresenceSettings | None = None,
     ) -> "ExtractiveReader":  # fmt: skip
         """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used."""
         ranker = AnswerRanker.load(folder)
@@ -70,9 +72,7 @@ class ExtractiveReader:
             from helios.reading.spanmodel import SpanReader
 
             spans = SpanReader.load((folder or WEIGHTS) / SPANS)
-        return cls(
-            ranker, vectors, spans=spans, edges=edges, min_confidence=min_confidence, min_coverage=min_coverage
-        )  # fmt: skip
+        return cls(ranker, vectors, spans=spans, edges=edges, min_confidence=min_confidence, presence=presence)
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """The most likely span, or an abstention."""
@@ -91,9 +91,13 @@ class ExtractiveReader:
         chances = [(candidates.text(best), self.ranker.confidence(share)) for best, share in ranked]
         text, confidence = chances[0]
         others = tuple(chances[1 : 1 + ALTERNATIVES])
+        there, least = 1.0, 0.0
+        if self.presence is not None:
+            there = chance_of_presence(self.presence, presence_features(candidates.coverage, evidence))
+            least = self.presence.least
         reason = ""
-        if candidates.coverage < self.min_coverage:
-            reason = f"the evidence has too little of what the question says: {candidates.coverage:.0%}"
+        if there < least:
+            reason = f"the corpus hardly holds what the question asks for ({there:.0%} likely)"
         elif confidence < self.min_confidence:
             reason = f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
         if reason:

@@ -20,6 +20,9 @@ from helios.types import Evidence, SegmentId
 
 QUESTION = "What is the name of the river ?"
 
+ANSWERED = 19
+"""Of the 22 sample questions, those that the corpus is taken to hold; 20 when measured."""
+
 
 @pytest.fixture(scope="module")
 def vectors(engine) -> StoredVectors:
@@ -57,14 +60,14 @@ def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, re
 
 
 def test_what_the_corpus_is_not_about_is_not_answered(engine, vectors, reader_folder):
-    reader = ExtractiveReader.load(vectors, reader_folder, min_coverage=ReadingSettings().min_coverage)
-    question = "How do I reset the password of my router ?"
-    answer = reader.read(question, engine.search(question, k=10))
-    assert answer.abstained
-    assert "too little of what the question says" in answer.reason
-    for known in read_questions(sample_path() / QUESTIONS):
-        found = candidates_of(known.text, engine.search(known.text, k=10), vectors, edges=10)
-        assert ReadingSettings().min_coverage < found.coverage <= 1.0
+    reader = ExtractiveReader.load(vectors, reader_folder, presence=ReadingSettings().presence)
+    for unknown in ("How do I reset the password of my router ?", "Who directed the film Casablanca ?"):
+        answer = reader.read(unknown, engine.search(unknown, k=10))
+        assert answer.abstained
+        assert "the corpus hardly holds what the question asks for" in answer.reason
+    known = read_questions(sample_path() / QUESTIONS)
+    answers = [reader.read(question.text, engine.search(question.text, k=10)) for question in known]
+    assert sum(not answer.abstained for answer in answers) >= ANSWERED
 
 
 def test_no_evidence(reader):
