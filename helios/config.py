@@ -142,10 +142,10 @@ class PresenceSettings(Section):
     """The chance that a corpus holds what a question asks for; written by `helios train presence`."""
 
     coverage: float = 7.66
-    """Log-odds for the share of the question that the best edge covers, 0 to 1: the mean of its tokens' best cosines,
-    the rarer the heavier."""
+    """Log-odds for the share of the question that one edge covers at best, 0 to 1: the mean of its tokens' best
+    cosines, the rarer the heavier."""
     score: float = 1.637
-    """Log-odds for one unit of the best edge's log-odds."""
+    """Log-odds for one unit of the highest log-odds of an edge."""
     intercept: float = -5.08
     least: float = Field(default=0.16, ge=0.0, le=1.0)
     """The extractive reader abstains below this: two of a hundred train questions whose answer is there."""

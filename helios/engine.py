@@ -57,7 +57,7 @@ class Engine:
     def open(
         cls, path: Path | str, *, config: Path | None = None, overrides: Sequence[str] = (), threads: int | None = None
     ) -> "Engine":
-        """Open an index folder; reads its manifest alone, models and data are loaded by the first search.
+        """Open an index folder; reads its manifest and what is deleted, models and data are loaded by the first search.
 
         Settings are the defaults of this version, changed by the YAML file `config` and by `overrides` such as
         "search.k=20"; those that the index's files depend on (`helios.index.settings`) are the build's.

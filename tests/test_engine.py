@@ -220,6 +220,30 @@ def test_a_corpus_without_any_row(build):
     assert found_in(build(tables=[TABLE | {"rows": []}]), "How long is the Inn?") == []
 
 
+def test_a_corpus_whose_every_pair_is_linked(build):
+    one_row = TABLE | {"rows": [["Aare", "288"]], "links": [[0, 0, "aare"]]}
+    index = build(tables=[one_row], passages=PASSAGES[:1], overrides=["linking.source=hyperlinks"])
+    assert found_in(index, "Which river flows through Bern?") == [("rivers#0", "aare")]
+    with Engine.open(index) as engine:
+        engine.warm_up()
+
+
+def test_an_open_engine_outlives_its_snapshot(build):
+    index = build(tables=[TABLE], passages=PASSAGES)
+    with Engine.open(index) as engine:
+        delete(index, [0])
+        remove_tombstones(index)
+        assert ("rivers#0", "aare") in ids(engine.search("Which river flows through Bern?", k=5))
+
+
+def remove_tombstones(index: Path) -> None:
+    """What a later writer does with the lists of snapshots that are no longer current."""
+    current = read_manifest(index).parts[0].tombstones.path
+    for path in (index / "tombstones").glob("*.npy"):
+        if path != index / current:
+            path.unlink()
+
+
 def test_nodes_without_a_word(build):
     blank = {"id": "blank", "title": "…", "text": "—"}
     index = build(tables=[TABLE | {"title": "", "rows": [["", ""]]}], passages=[blank, *PASSAGES])

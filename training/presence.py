@@ -42,7 +42,7 @@ from training.recipes import DataSettings, Role
 from training.regression import fit_logistic
 
 WEIGHTS = "presence.yaml"
-NODES = ("corpus", "graph", "tokens", "postings", "titles")
+COMPONENTS = ("corpus", "graph", "tokens", "postings", "titles")
 """What a part keeps when nodes are deleted."""
 
 
@@ -51,7 +51,7 @@ class PresenceRecipe(Section):
 
     data: DataSettings = DataSettings(held_out=0.5)
     every: int = Field(default=12, ge=1)
-    """Every so manieth question is learned from."""
+    """One question of so many is learned from."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the reader reads."""
     lost: float = Field(default=0.02, ge=0.0, lt=1.0)
@@ -145,11 +145,12 @@ def search_without(engine: Engine, question: str, nodes: NDArray[np.int64]) -> E
     search, whole = engine.config.search, engine.part
     view = _Without(whole.view.index, whole.view.part, nodes)
     part = SearchPart(view, threads=engine.threads, k1=search.bm25_k1, b=search.bm25_b)
-    part.__dict__.update({name: getattr(whole, name) for name in NODES})
+    part.__dict__.update({name: getattr(whole, name) for name in COMPONENTS})
     edges = FactoredEdges([part], engine.encoder, search, engine.edge_index.ranker)
     other = copy(engine)
     other.parts = [part]
     stages = Stages(part, engine.encoder, edges, engine.config, like=engine.stages)
+    stages.expander.__dict__["model"] = engine.stages.expander.model
     other.__dict__.update(edge_index=edges, stages=stages)
     try:
         return other.search(question)

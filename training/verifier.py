@@ -41,7 +41,7 @@ class VerifierSettings(Section):
     ranking: Path | None = None
     """Folder that `helios train ranker` wrote: each question is searched with trees that never saw its table."""
     every: int = Field(default=6, ge=1)
-    """Every so manieth question is learned from."""
+    """One question of so many is learned from."""
     edges: int = Field(default=100, ge=2)
     """Best edges of a question."""
     decay: float = Field(default=1e-3, gt=0.0)

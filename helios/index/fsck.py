@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from helios.graph.data import DataGraph
 from helios.index.durable import files_below, sha256_file
 from helios.index.manifest import PARTS_FOLDER, TOMBSTONES_FOLDER, FileEntry, read_manifest
 from helios.index.snapshot import PartView
+
+if TYPE_CHECKING:
+    from helios.index.titles import TitleTerms
 
 Progress = Callable[[int], None]
 
@@ -122,8 +125,23 @@ def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
         yield Finding(f"{place}/terms.npy", "terms must be unique and sorted")
     if len(postings.nodes) and (postings.nodes.min() < 0 or postings.nodes.max() >= nodes):
         yield Finding(f"{place}/nodes.npy", f"node numbers must be below {nodes}")
-    if titles is not None and titles.passage_count != counts.passages:
-        yield Finding(f"{place}/title-starts.npy", f"holds {titles.passage_count} titles, not {counts.passages}")
+    if titles is not None:
+        yield from check_titles(titles, counts.passages, place)
+
+
+def check_titles(titles: "TitleTerms", passages: int, place: str) -> Iterator[Finding]:
+    """What is wrong with the terms of the titles of so many passages; kernels read them without looking."""
+    if titles.passage_count != passages:
+        yield Finding(f"{place}/title-starts.npy", f"holds {titles.passage_count} titles, not {passages}")
+    spans = (("starts", titles.starts, "terms"), ("offsets", titles.offsets, "holders"))
+    for name, bounds, of in spans:
+        if np.any(np.diff(bounds) < 0) or bounds[-1] != len(getattr(titles, of)):
+            yield Finding(f"{place}/title-{name}.npy", f"must rise to {len(getattr(titles, of))}")
+    if len(titles.offsets) != titles.term_count + 1:
+        yield Finding(f"{place}/title-offsets.npy", f"holds {len(titles.offsets) - 1} terms, not {titles.term_count}")
+    for name, numbers, limit in (("terms", titles.terms, titles.term_count), ("holders", titles.holders, passages)):
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= limit):
+            yield Finding(f"{place}/title-{name}.npy", f"numbers must be below {limit}")
 
 
 def _check_tombstones(view: PartView) -> Iterator[Finding]:

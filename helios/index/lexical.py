@@ -264,7 +264,7 @@ class Postings:
         if not len(self.terms):
             return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64), self.idf(hashes)
         numbers = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
-        begins = np.asarray(self.offsets[numbers])
+        begins = self.offsets[numbers]
         ends = np.where(self.terms[numbers] == hashes, self.offsets[numbers + 1], begins)
         bounds = [lower_bounds(self.nodes, begins, ends, node) for node in (first, last)]
         return bounds[0], bounds[1], self.idf(hashes)

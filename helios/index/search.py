@@ -129,7 +129,7 @@ class _CentroidScores:
 
 
 class FactoredSearch:
-    """Search over the units of one part; holds no state of a query, so threads may share it."""
+    """Search over the units of one part; remembers the last questions' scores of centroids, threads may share it."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class FactoredSearch:
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         self._stars = _star_starts(units, tokens.node_count)
         self._all_nodes = np.arange(tokens.node_count, dtype=np.int64)
-        self._centroids = lru_cache(RECENT)(self._score_centroids)
+        self._centroids_of = lru_cache(RECENT)(_CentroidScores.of)
 
     def close(self) -> None:
         """End the threads, when what they are doing is done; a later search raises RuntimeError."""
@@ -263,8 +263,8 @@ class FactoredSearch:
         nodes = np.unique(np.concatenate([left, right])).astype(np.int64)
         return nodes[nodes < self.tokens.node_count]
 
-    def _score_centroids(self, query: Query) -> _CentroidScores:
-        return _CentroidScores.of(query, self.tokens)
+    def _centroids(self, query: Query) -> _CentroidScores:
+        return self._centroids_of(query, self.tokens)
 
     def _bounds_of(self, query: Query, nodes: NDArray[np.int64]) -> tuple[NDArray[np.uint8], np.float32]:
         """MaxSim of every query token against some nodes from centroids alone, in steps of a score: (N + 1, Q)."""

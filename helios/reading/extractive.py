@@ -91,21 +91,22 @@ class ExtractiveReader:
         chances = [(candidates.text(best), self.ranker.confidence(share)) for best, share in ranked]
         text, confidence = chances[0]
         others = tuple(chances[1 : 1 + ALTERNATIVES])
-        there, least = 1.0, 0.0
-        if self.presence is not None:
-            there = chance_of_presence(self.presence, presence_features(candidates.coverage, evidence))
-            least = self.presence.least
-        reason = ""
-        if there < least:
-            reason = f"the corpus hardly holds what the question asks for ({there:.0%} likely)"
-        elif confidence < self.min_confidence:
-            reason = f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
-        if reason:
+        if reason := self._doubt(candidates, evidence, text, confidence):
             return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
         span = candidates.spans[ranked[0][0]]
         node = candidates.nodes[span.node]
         citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
         return Answer(question, text, citations, confidence, reader=self.name, alternatives=others)
+
+    def _doubt(self, candidates: Candidates, evidence: Evidence, text: str, confidence: float) -> str:
+        """Why not to give the best answer; empty where nothing speaks against it."""
+        if self.presence is not None:
+            there = chance_of_presence(self.presence, presence_features(candidates.coverage, evidence))
+            if there < self.presence.least:
+                return f"the corpus hardly holds what the question asks for ({there:.0%} likely)"
+        if confidence < self.min_confidence:
+            return f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
+        return ""
 
 
 def candidates_of(

@@ -11,7 +11,7 @@ FLOOR, CEILING = -6.0, 3.0
 
 
 def presence_features(coverage: float, evidence: Evidence) -> NDArray[np.float64]:
-    """Coverage of the question by its best edge, and the best edge's log-odds: (2)."""
+    """Coverage of the question by the edge that covers it best, and the highest log-odds of an edge: (2)."""
     best = max((edge.score for edge in evidence.edges), default=FLOOR)
     return np.array([coverage, min(max(best, FLOOR), CEILING)])
 

@@ -58,6 +58,11 @@ class Pairs:
     passages: IntArray
     features: FloatArray
 
+    @classmethod
+    def none(cls) -> "Pairs":
+        """No pair."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, len(PAIR_FEATURES)), np.float32))
+
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
@@ -146,11 +151,13 @@ class PairFinder:
         """Pairs from the seeds that are not in the subgraph, with features; none for seeds without rows."""
         asked = self._asked(query, seeds)
         found = [self._of_table(table, rows, asked, seeds) for table, rows in self._rows(query, seeds).items()]
-        if not sum(len(one[0]) for one in found):
-            return Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, len(PAIR_FEATURES)), np.float32))
+        if not found:
+            return Pairs.none()
         rows, passages, near, beside = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         fresh = self._fresh(rows, passages, subgraph)
         rows, passages, near, beside = rows[fresh], passages[fresh], near[fresh], beside[fresh]
+        if not len(rows):
+            return Pairs.none()
         columns = [
             *self._seed_features(rows, passages, seeds), beside, *self._match_features(query, rows, passages),
             near[:, 0], near[:, 1], near[:, 2], near[:, 3], asked.lexical_P[passages],
@@ -250,7 +257,7 @@ class PairFinder:
 
     def _fresh(self, rows: IntArray, passages: IntArray, subgraph: Subgraph) -> NDArray[np.bool_]:
         """Which pairs are neither linked nor in the subgraph nor of a deleted node."""
-        graph, deleted = self.part.graph, self.part.view.deleted_nodes()
+        graph, deleted = self.part.graph, self.part.deleted
         count = np.int64(graph.passage_count)
         linked = [
             row * count + graph.edge_passages[graph.segment_offsets[row] : graph.segment_offsets[row + 1]]

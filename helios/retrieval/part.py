@@ -1,4 +1,4 @@
-"""One part of an index, opened for search: its corpus, graph, token store, postings and units, each on first use."""
+"""One part of an index, opened for search: corpus, graph, tokens, postings, titles and units, each on first use."""
 
 from functools import lru_cache
 
@@ -26,10 +26,12 @@ class SearchPart:
 
     def __init__(self, view: PartView, *, threads: int, k1: float, b: float) -> None:
         self.view = view
+        self.deleted = view.deleted_nodes()
+        """Deleted nodes, ascending; read now, for a newer snapshot removes the list of this one."""
         self._threads = threads
         self._k1 = k1
         self._b = b
-        self._queries = lru_cache(RECENT)(self._query)
+        self._queries = lru_cache(RECENT)(_query)
 
     @once
     def corpus(self) -> CorpusStore:
@@ -60,12 +62,12 @@ class SearchPart:
     @once
     def search(self) -> FactoredSearch:
         """The searcher over all edges and lone nodes that are not deleted."""
-        units = edge_units(self.graph, self.view.deleted_nodes())
+        units = edge_units(self.graph, self.deleted)
         return FactoredSearch(self.tokens, self.postings, units, threads=self._threads, k1=self._k1, b=self._b)
 
     def query(self, encoder: TokenEncoder, question: str) -> Query:
         """The question with its token vectors, the same object for every stage of a search."""
-        return self._queries(encoder, question)
+        return self._queries(encoder, question, self.tokens)
 
     def close(self) -> None:
         """End the searcher's threads; searches that run are finished first."""
@@ -83,9 +85,6 @@ class SearchPart:
             pooled[first:last] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return pooled[:segments], pooled[segments:]
 
-    def _query(self, encoder: TokenEncoder, question: str) -> Query:
-        return Query.of(question, encoder.encode_question(question), self.tokens)
-
     def edge(self, unit: int) -> Edge:
         """The edge that a unit of `search` stands for."""
         segments, nodes = self.graph.segment_count, self.tokens.node_count
@@ -97,7 +96,7 @@ class SearchPart:
 
         The node count on a side stands for no node.
         """
-        graph, deleted, none = self.graph, self.view.deleted_nodes(), self.tokens.node_count
+        graph, deleted, none = self.graph, self.deleted, self.tokens.node_count
         stars = []
         for segment, passage in zip(left.tolist(), right.tolist(), strict=True):
             linked = graph.passages_of(segment) if segment < graph.segment_count else np.zeros(0, np.int64)
@@ -112,6 +111,10 @@ class SearchPart:
             return ()
         number = self.graph.edge_number(edge.segment, edge.passage)
         return () if number is None else self.graph.links(number)
+
+
+def _query(encoder: TokenEncoder, question: str, tokens: TokenStore) -> Query:
+    return Query.of(question, encoder.encode_question(question), tokens)
 
 
 def edge_units(graph: DataGraph, deleted: NDArray[np.int64]) -> Units:

@@ -156,6 +156,19 @@ def test_nodes_on_their_own(tmp_path):
     assert len(postings.node_scores(["x"], 2, 2, k1=0.9, b=0.4, common=1)) == 0
 
 
+def test_spans_of_terms(tmp_path):
+    postings = postings_of(["rhine", "rhine river", "x", "rhine"], tmp_path, segments=2)
+    terms = ["rhine", "river", "nowhere"]
+    for first, last, counts in ((0, 4, [3, 1, 0]), (1, 3, [1, 1, 0]), (2, 3, [0, 0, 0]), (3, 9, [1, 0, 0])):
+        starts, stops, idf = postings.spans(terms, first, last)
+        assert (stops - starts).tolist() == counts
+        for start, stop in zip(starts, stops, strict=True):
+            assert all(first <= node < last for node in postings.nodes[start:stop].tolist())
+        assert idf.tolist() == postings.idf(np.array([lexical.term_hash(term) for term in terms], np.uint64)).tolist()
+    empty = postings_of([], tmp_path / "empty", segments=0)
+    assert [values.tolist() for values in empty.spans([], 0, 1)] == [[], [], []]
+
+
 def test_idf_of_hashes(tmp_path):
     postings = postings_of(["rhine river", "rhine"], tmp_path, segments=1)
     hashes = np.array([lexical.term_hash(term) for term in ("rhine", "river", "nowhere")], np.uint64)

@@ -1,15 +1,16 @@
 """How much of a title some words hold."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from helios.errors import IndexFormatError
+from helios.index.fsck import check_titles
 from helios.index.lexical import Postings, write_postings
 from helios.index.titles import TitleTerms
 
-TITLES = ["Rhine", "Rhine Falls", "List of lakes", "", "Łódź"]
+TITLES = ["Rhine", "Rhine Falls", "List of lakes", "", "Łódź", "Euro 2004"]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def cover(titles: TitleTerms, words: list[str]):
 
 
 def test_all_words_hold_all_of_the_title(titles):
-    np.testing.assert_allclose(cover(titles, ["rhine", "fall"]), [1, 1, 0, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(cover(titles, ["rhine", "fall"]), [1, 1, 0, 0, 0, 0], rtol=1e-6)
 
 
 def test_rare_words_are_more_of_the_title(titles):
@@ -35,7 +36,7 @@ def test_rare_words_are_more_of_the_title(titles):
 
 
 def test_words_count_once_and_without_accents(titles):
-    np.testing.assert_allclose(cover(titles, ["łodz", "rhine", "rhine"]), [1, cover(titles, ["rhine"])[1], 0, 0, 1])
+    np.testing.assert_allclose(cover(titles, ["łodz", "rhine", "rhine"]), [1, cover(titles, ["rhine"])[1], 0, 0, 1, 0])
     assert not cover(titles, []).any()
 
 
@@ -68,4 +69,20 @@ def test_terms_of_a_title_and_titles_of_a_term_agree(titles):
             titles.holders[titles.offsets[term] : titles.offsets[term + 1]]}  # fmt: skip
     assert pairs == held
     assert titles.numbers(["rhine", "never"]).tolist() == [titles.numbers(["rhine"])[0], -1]
-    assert not titles.numeric.any()
+    numbers = titles.numbers(["rhine", "2004", "euro"])
+    assert titles.numeric[numbers].tolist() == [False, True, False]
+
+
+def test_damaged_numbers_are_found(titles):
+    assert not list(check_titles(titles, len(TITLES), "place"))
+    damaged = {
+        "starts": titles.starts[::-1],
+        "offsets": titles.offsets + 1,
+        "terms": titles.terms + titles.term_count,
+        "holders": titles.holders - len(TITLES),
+    }
+    for name, values in damaged.items():
+        found = list(check_titles(replace(titles, **{name: values}), len(TITLES), "place"))
+        assert f"place/title-{name}.npy" in [finding.path for finding in found]
+    (finding,) = check_titles(titles, len(TITLES) + 1, "place")
+    assert finding.problem == "holds 6 titles, not 7"

@@ -1,6 +1,8 @@
 """What a part ranks: every edge, every node without one, and nothing that is deleted."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 from helios.engine import Engine
 from helios.graph import DataGraph
 from helios.index.snapshot import Snapshot
+from helios.index.titles import TitleTerms
+from helios.models.encoder import MiniLMEncoder
 from helios.retrieval.part import SearchPart, edge_units, node_units
 from helios.types import Edge
 
@@ -104,3 +108,18 @@ def test_closing_an_unused_part_opens_nothing(sample_index):
         part = SearchPart(snapshot.parts[0], threads=2, k1=0.9, b=0.4)
         part.close()
         assert "search" not in part.__dict__
+
+
+def test_titles_of_an_older_build_are_read_from_the_corpus(engine, sample_index, tmp_path):
+    shutil.copytree(sample_index, tmp_path / "index")
+    with Engine.open(tmp_path / "index", threads=1) as older:
+        for path in older.part.view.path("lexical").glob("title-*.npy"):
+            path.unlink()
+        for name in (field.name for field in fields(TitleTerms)):
+            np.testing.assert_array_equal(getattr(older.part.titles, name), getattr(engine.part.titles, name))
+
+
+def test_stages_share_a_question(engine):
+    part, other = engine.part, MiniLMEncoder.load()
+    assert part.query(engine.encoder, "river") is part.query(engine.encoder, "river")
+    assert part.query(other, "river") is not part.query(engine.encoder, "river")

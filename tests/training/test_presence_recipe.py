@@ -5,6 +5,7 @@ import pytest
 
 from helios.config import PresenceSettings, load_config
 from helios.corpus.sample import QUESTIONS, sample_path
+from helios.engine import Engine
 from helios.evaluation.questions import read_questions
 from helios.reading.presence import CEILING, FLOOR, chance_of_presence, presence_features
 from helios.types import Evidence
@@ -55,8 +56,7 @@ def test_only_log_odds_between_the_bounds_count(engine):
     evidence = engine.search("Which river is the longest ?", k=3)
     assert presence_features(0.4, evidence).tolist() == [0.4, pytest.approx(evidence.edges[0].score)]
     assert presence_features(0.0, Evidence("nothing", ())).tolist() == [0.0, FLOOR]
-    with_sums = type(engine).open(engine.snapshot.directory, overrides=["search.ranker=none", "refinement.mode=off"])
-    with with_sums as fused:
+    with Engine.open(engine.snapshot.directory, overrides=["search.ranker=none", "refinement.mode=off"]) as fused:
         assert presence_features(0.4, fused.search("Which river is the longest ?", k=3))[1] == CEILING
 
 

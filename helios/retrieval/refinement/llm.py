@@ -358,7 +358,7 @@ class _Inquiry:
     def _deleted_passages(self) -> frozenset[int]:
         """Passages that the graph still links to and that are gone."""
         first = self.part.graph.segment_count
-        return frozenset(int(node) - first for node in self.part.view.deleted_nodes() if node >= first)
+        return frozenset(int(node) - first for node in self.part.deleted if node >= first)
 
     def _chosen_locally(self, tables: Sequence[int]) -> list[ScoredEdge]:
         """The edges of these tables that the local stage brought to the front, as it scored them."""

@@ -140,7 +140,7 @@ class LocalRefiner:
     ) -> list[ScoredEdge]:
         """The edges of these rows that were not retrieved, below all others by MaxSim."""
         present = {scored.edge for scored in subgraph.edges}
-        deleted = frozenset(part.view.deleted_nodes().tolist())
+        deleted = frozenset(part.deleted.tolist())
         shift = part.graph.segment_count
         edges: list[Edge] = []
         for segment in segments:
