@@ -33,9 +33,8 @@ def test_maxsim_is_that_of_the_joint_text(engine: Engine, linked):
             weight * max(vector @ token for token in joint.vectors)
             for weight, vector in zip(weights, tokens.vectors, strict=True)
         )
-        assert score == pytest.approx(
-            expected, rel=5e-3
-        )  # bf16 (8 bits), and batches of other shapes: 0.25 % apart when measured with OpenVINO
+        # bf16 has 8 bits, and batches have other shapes: 0.25 % apart when measured with OpenVINO
+        assert score == pytest.approx(expected, rel=5e-3)
 
 
 def test_apart_is_the_better_of_both_nodes(engine: Engine, linked):
