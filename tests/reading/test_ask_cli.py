@@ -18,7 +18,8 @@ def run(*arguments):
 @pytest.fixture
 def reader(reader_folder) -> list[str]:
     """The options that choose a reader of twenty questions, and take what it says however unsure it is."""
-    return ["--set", f"reading.model={reader_folder}", "--set", "reading.min_confidence=0"]
+    return ["--set", f"reading.model={reader_folder}", "--set", "reading.min_confidence=0", "--set",
+            "reading.presence.least=0"]  # fmt: skip
 
 
 def test_json_has_the_answer_and_where_it_stands(sample_index, reader):

@@ -218,13 +218,13 @@ def test_search_reads_what_was_trained(
     saved = load_last(tmp_path / "run")
     assert saved is not None
     recipe.load_state_dict(saved[1])
-    assert_same_vectors(recipe, adapter, atol=0.01)
+    assert_same_vectors(recipe, adapter, tolerance=0.001)
     encoder = MiniLMEncoder.load(adapter=str(adapter))
     assert encoder.fingerprint != MiniLMEncoder.load(adapter="none").fingerprint
 
 
-def assert_same_vectors(recipe: EncoderRecipe, adapter: Path, *, atol: float) -> None:
-    """The file, through the encoder of search, gives the vectors of the model in memory, not those of the base."""
+def assert_same_vectors(recipe: EncoderRecipe, adapter: Path, *, tolerance: float) -> None:
+    """The file, through the encoder of search, gives the unit vectors of the model in memory, not those of the base."""
     loaded = MiniLMEncoder.load(adapter=str(adapter), max_tokens=48)
     text = "Phnom Penh Crown. Founded: 2001 ; Ground: Olympic Stadium"
     question = loaded.encode_question(text)
@@ -232,9 +232,10 @@ def assert_same_vectors(recipe: EncoderRecipe, adapter: Path, *, atol: float) ->
         recipe.bert.eval()
         found = recipe.parallel.encode(recipe.reader.tokenise([text]))
     vectors = found.vectors[0][0][found.kept[0][0]].numpy()
-    np.testing.assert_allclose(question.vectors, vectors, atol=atol)
     plain = MiniLMEncoder.load(adapter="none").encode_question(text).vectors
-    assert np.abs(plain - vectors).max() > 4 * np.abs(question.vectors - vectors).max()
+    lost, changed = (np.linalg.norm(found - vectors, axis=1).mean() for found in (question.vectors, plain))
+    assert lost < tolerance
+    assert changed > 4 * lost
 
 
 def test_a_full_run_is_written_as_low_rank_changes(engine: Engine, lessons: list[Lesson], tmp_path: Path) -> None:
@@ -256,7 +257,7 @@ def test_a_full_run_is_written_as_low_rank_changes(engine: Engine, lessons: list
     for part_name, (lost, whole) in squares.items():
         assert (lost / whole) ** 0.5 == pytest.approx(errors[part_name], rel=1e-3)
     assert 0.0 < errors["layers"] < 0.5
-    assert_same_vectors(recipe, tmp_path / "a.safetensors", atol=0.02)
+    assert_same_vectors(recipe, tmp_path / "a.safetensors", tolerance=0.05)
 
 
 def test_a_full_run_may_leave_the_words_alone(tmp_path: Path) -> None:
