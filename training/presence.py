@@ -24,12 +24,10 @@ from helios.config import PresenceSettings, Section
 from helios.engine import Engine
 from helios.evaluation.questions import Question, read_questions
 from helios.index.durable import write_atomically
-from helios.index.snapshot import PartView
 from helios.reading.extractive import candidates_of
 from helios.reading.presence import chance_of_presence, presence_features
 from helios.reading.vectors import NodeVectors, StoredVectors
 from helios.retrieval.edges import FactoredEdges
-from helios.retrieval.part import SearchPart
 from helios.retrieval.stages import Stages
 from helios.types import Evidence
 from training.aggregation import area_under_curve
@@ -42,8 +40,6 @@ from training.recipes import DataSettings, Role
 from training.regression import fit_logistic
 
 WEIGHTS = "presence.yaml"
-COMPONENTS = ("corpus", "graph", "tokens", "postings", "titles")
-"""What a part keeps when nodes are deleted."""
 
 
 class PresenceRecipe(Section):
@@ -66,16 +62,6 @@ class PresenceLesson:
     features: NDArray[np.float64]
     present: bool
     held_out: bool
-
-
-@dataclass(frozen=True)
-class _Without(PartView):
-    """A part some more of whose nodes are deleted."""
-
-    nodes: NDArray[np.int64]
-
-    def deleted_nodes(self) -> NDArray[np.int64]:
-        return np.union1d(PartView.deleted_nodes(self), self.nodes)
 
 
 def train_presence(
@@ -142,11 +128,10 @@ def gold_nodes(engine: Engine, question: Question) -> NDArray[np.int64]:
 
 def search_without(engine: Engine, question: str, nodes: NDArray[np.int64]) -> Evidence:
     """What the engine would find if the nodes were deleted."""
-    search, whole = engine.config.search, engine.part
-    view = _Without(whole.view.index, whole.view.part, nodes)
-    part = SearchPart(view, threads=engine.threads, k1=search.bm25_k1, b=search.bm25_b)
-    part.__dict__.update({name: getattr(whole, name) for name in COMPONENTS})
-    edges = FactoredEdges([part], engine.encoder, search, engine.edge_index.ranker)
+    part = copy(engine.part)
+    part.deleted = np.union1d(part.deleted, nodes)
+    part.__dict__.pop("search", None)  # the units of the whole part
+    edges = FactoredEdges([part], engine.encoder, engine.config.search, engine.edge_index.ranker)
     other = copy(engine)
     other.parts = [part]
     stages = Stages(part, engine.encoder, edges, engine.config, like=engine.stages)

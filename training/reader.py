@@ -31,6 +31,7 @@ from training.log import LogRow
 from training.reader_examples import Example, mine_examples
 from training.reader_spans import SpanRecipe, mine_span_lessons
 from training.recipes import DataSettings, Role
+from training.regression import fit_logistic
 from training.settings import TrainSettings
 from training.trainer import train
 
@@ -234,7 +235,7 @@ def best_answer(example: Example, shares: FloatArray) -> tuple[int, float]:
 
 
 def calibrate(scored: Sequence[FloatArray], examples: Sequence[Example]) -> Calibration:
-    """The temperature with the best EM and F1, then a logistic curve from share to chance by Newton's method."""
+    """The temperature with the best EM and F1, then a logistic curve from share to chance."""
     pairs = list(zip(examples, scored, strict=True))
 
     def quality(temperature: float) -> float:
@@ -245,13 +246,9 @@ def calibrate(scored: Sequence[FloatArray], examples: Sequence[Example]) -> Cali
     chosen = [(e, *best_answer(e, shares_of(values, temperature))) for e, values in pairs]
     shares = np.clip([share for _, _, share in chosen], 1e-6, 1 - 1e-6)
     right = np.array([float(e.exact[at]) for e, at, _ in chosen])
-    columns = np.column_stack([np.ones(len(shares)), np.log(shares / (1 - shares))])
-    weights = np.zeros(2)
-    for _ in range(25):
-        chances = 1 / (1 + np.exp(-columns @ weights))
-        curvature = (columns * (chances * (1 - chances))[:, None]).T @ columns + 1e-2 * np.eye(2)
-        weights -= np.linalg.solve(curvature, columns.T @ (chances - right) + 1e-2 * weights)
-    return Calibration(temperature, slope=float(weights[1]), intercept=float(weights[0]))
+    odds = np.log(shares / (1 - shares))
+    (slope,), intercept = fit_logistic(odds[:, None], right, decay=1e-2 / len(right))
+    return Calibration(temperature, slope=float(slope), intercept=intercept)
 
 
 def _card(settings: ReaderSettings, scores: Mapping[str, float], seconds: float) -> ModelCard:

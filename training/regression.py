@@ -9,11 +9,11 @@ def fit_logistic(
 ) -> tuple[NDArray[np.float64], float]:
     """Weights (features) and intercept for rows (N, features) and labels 0 or 1 (N), the weights held small by `decay`.
 
-    The probabilities are calibrated in the mean. Both labels have to be there.
+    The probabilities are calibrated in the mean; where all labels are the same they go towards it.
     """
     design = np.column_stack([rows, np.ones(len(rows))])
     weights = np.zeros(design.shape[1])
-    weights[-1] = np.log(wanted.mean() / (1 - wanted.mean()))
+    weights[-1] = np.log((wanted.sum() + 0.5) / (len(wanted) - wanted.sum() + 0.5))
     ridge = decay * np.append(np.ones(rows.shape[1]), 0.0)
     for _ in range(steps):
         chance = 1 / (1 + np.exp(-(design @ weights)))
