@@ -8,6 +8,7 @@ server's own memory and disk may be used for is the server's to limit (`work_mem
 
 import logging
 import os
+import re
 import socket
 import threading
 from collections import deque
@@ -22,6 +23,7 @@ from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.rows import capped
 from helios.executors.sql.embedded import checked_parameters, guarded
 from helios.executors.sql.guard import CheckedQuery, SqlGuard
+from helios.executors.sql.postgresql_names import check_names
 from helios.executors.sql.postgresql_values import register_loaders, text_of, value_of
 from helios.executors.sql.postgresql_watch import QueryWatch, hang_up
 from helios.executors.values import Value
@@ -39,14 +41,17 @@ CHUNK = 100
 """Rows fetched at once."""
 WORK_MEM_MB = 32
 
-_PROBLEMS = """
+_POWERS = """
     SELECT 'it is a superuser' FROM pg_roles WHERE rolname = current_user AND rolsuper
-    UNION ALL SELECT 'it may create roles or databases' FROM pg_roles
-        WHERE rolname = current_user AND (rolcreaterole OR rolcreatedb)
     UNION ALL SELECT 'it is a member of ' || r.rolname FROM pg_roles r
-        WHERE r.rolname IN ('pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files',
-                            'pg_execute_server_program', 'pg_signal_backend')
+        WHERE r.rolname IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program',
+                            'pg_signal_backend', 'pg_write_all_data')
           AND pg_has_role(current_user, r.oid, 'MEMBER')
+"""
+"""What makes a role refused: one slip of the guard would reach the server's files or other people's sessions."""
+_PROBLEMS = """
+    SELECT 'it may create roles or databases' FROM pg_roles
+        WHERE rolname = current_user AND (rolcreaterole OR rolcreatedb)
     UNION ALL (SELECT 'it may write to the table ' || c.oid::regclass FROM pg_class c
         JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
@@ -71,6 +76,8 @@ class PostgresqlAddress:
     schema: str = "public"
     """Where tables without a schema are looked for."""
     sslmode: str = "prefer"
+    trusted_role: str | None = None
+    """The user's own name where it is meant to be a superuser, or one that reaches files and other sessions."""
 
 
 class PostgresqlExecutor:
@@ -88,6 +95,7 @@ class PostgresqlExecutor:
         self._lock = threading.Lock()
         self._closed = False
         self._problems: tuple[str, ...] | None = None
+        self._powers: tuple[str, ...] = ()
 
     def check(self, query: NativeQuery) -> None:
         """The guard alone; QueryRejected."""
@@ -152,6 +160,7 @@ class PostgresqlExecutor:
             f"BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = {left}; SET LOCAL lock_timeout = {left}"
         )
         try:
+            check_names(connection, checked.text)
             with psycopg.RawServerCursor(connection, "helios") as cursor:
                 cursor.execute(checked.text, parameters)
                 columns = tuple(text_of(column.name) for column in cursor.description or ())
@@ -159,6 +168,7 @@ class PostgresqlExecutor:
         finally:
             with suppress(psycopg.Error):
                 connection.rollback()
+                connection.execute("DISCARD ALL")  # locks and settings of the session outlive a transaction
         return columns, tuple(rows), truncated
 
     @contextmanager
@@ -201,6 +211,14 @@ class PostgresqlExecutor:
             self._busy.add(connection)
         if self._problems is None:
             self._inspect(connection)
+        if self._powers and self.address.trusted_role != self.address.user:
+            with self._lock:
+                self._busy.discard(connection)
+            connection.close()
+            raise SourceUnavailable(
+                f"the role {self.address.user} is refused: {self._powers[0]}. Ask as a role that may only SELECT, or "
+                f"set trusted_role to {self.address.user!r} if it has to be this one"
+            )
         return connection
 
     def _connect(self, deadline: float) -> "psycopg.Connection[Any]":
@@ -212,16 +230,16 @@ class PostgresqlExecutor:
             "default_transaction_read_only=on", "standard_conforming_strings=on", 
             f"work_mem={WORK_MEM_MB}MB", "idle_in_transaction_session_timeout=60000", "bytea_output=hex",
             "max_parallel_workers_per_gather=0", "jit=off", "statement_timeout=30000",
+            f"search_path={psycopg.sql.Identifier(address.schema).as_string()}",
         )  # fmt: skip
         try:
             connection = psycopg.connect(
                 host=address.host, port=address.port, dbname=address.database, user=address.user,
                 password=_password(address), passfile=os.devnull, sslmode=address.sslmode, connect_timeout=seconds,
                 application_name="helios", tcp_user_timeout=seconds * 1000,
-                options=" ".join(f"-c {setting}" for setting in settings), autocommit=True, prepare_threshold=None,
+                options=" ".join(f"-c {_escaped(setting)}" for setting in settings), autocommit=True,
+                prepare_threshold=None,
             )  # fmt: skip
-            quoted = psycopg.sql.Identifier(address.schema)
-            connection.execute(psycopg.sql.SQL("SET search_path = {}").format(quoted))
         except psycopg.Error as error:
             where = f"{address.user}@{address.host}:{address.port}/{address.database}"
             raise SourceUnavailable(f"{where}: {_first_line(error)}") from error
@@ -233,11 +251,19 @@ class PostgresqlExecutor:
         import psycopg
 
         try:
-            self._problems = tuple(text_of(row[0]) for row in connection.execute(_PROBLEMS).fetchall())
+            self._powers, more = (
+                tuple(text_of(row[0]) for row in connection.execute(asked).fetchall()) for asked in (_POWERS, _PROBLEMS)
+            )
+            self._problems = (*self._powers, *more)
         except psycopg.Error as error:
             self._problems = (f"what it may do cannot be found out: {_first_line(error)}",)
         for problem in self._problems:
             log.warning("the role %s should only be able to SELECT: %s", self.address.user, problem)
+
+
+def _escaped(setting: str) -> str:
+    """A setting as the server splits its start-up options: a backslash before spaces and backslashes."""
+    return re.sub(r"([\\\s])", r"\\\1", setting)
 
 
 def _hang_up(connection: "psycopg.Connection[Any]") -> None:

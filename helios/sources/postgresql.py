@@ -67,6 +67,7 @@ def address_of(name: str, spec: PostgresqlSpec) -> "PostgresqlAddress":
     return PostgresqlAddress(
         host=url.hostname, port=url.port or 5432, database=database, user=user, password_env=spec.password_env,
         schema=spec.namespace, sslmode=dict(parse_qsl(url.query)).get("sslmode", "prefer"),
+        trusted_role=spec.trusted_role,
     )  # fmt: skip
 
 

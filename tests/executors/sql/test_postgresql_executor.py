@@ -164,6 +164,85 @@ def test_the_engine_says_what_is_wrong(executor):
         executor.execute(sql("SELECT prize FROM item"))
 
 
+@pytest.fixture(scope="module")
+def callable_by_a_dot(postgresql):
+    """A function of a row and one of text, both with side effects if they could; a column named like a function."""
+    postgresql.run("""
+        CREATE FUNCTION row_secret(item) RETURNS text LANGUAGE sql SECURITY DEFINER AS $$ SELECT 'canary-row' $$;
+        CREATE TABLE IF NOT EXISTS measure (id int, length float8, name text, count int);
+        INSERT INTO measure VALUES (1, 2.5, 'one', 3);
+        GRANT SELECT ON measure TO PUBLIC
+    """)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT (0.5::float8).pg_sleep",
+        "SELECT (1::bigint).pg_advisory_lock",
+        "SELECT (q).ts_stat FROM (SELECT 'SELECT to_tsvector(''a'')'::text AS q) x",
+        "SELECT x.ts_stat FROM (SELECT 'SELECT to_tsvector(''a'')'::text AS q) x",
+        "SELECT i.row_secret FROM item i",
+        "SELECT item.row_secret FROM item",
+        "SELECT i.id FROM item i WHERE i.row_secret = 'a'",
+        "SELECT i.id FROM item i ORDER BY i.row_secret",
+        "SELECT i.row_secret FROM item i WHERE EXISTS (SELECT 1 FROM (VALUES ('a')) AS i(row_secret))",
+        'SELECT i."row_secret" FROM item i',
+        "SELECT public.item.row_secret FROM public.item",
+        "SELECT ('/etc/passwd'::text).pg_read_file",
+        "SELECT ('/etc'::text).pg_ls_dir",
+        "SELECT (1).pg_terminate_backend",
+        "SELECT ((SELECT 1::bigint)).pg_advisory_lock",
+        "SELECT (ARRAY[1::bigint])[1].pg_advisory_lock",
+        "WITH t AS (SELECT 'SELECT 1'::text AS q) SELECT (t.q).ts_stat FROM t",
+        "SELECT l.pg_sleep FROM item i, LATERAL (SELECT 0.5::float8 AS a) l",
+        "SELECT m.text FROM measure m",
+    ],
+)
+def test_a_function_is_not_called_by_a_dot(executor, callable_by_a_dot, text):
+    with pytest.raises(QueryRejected):
+        executor.execute(sql(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("SELECT m.length, m.name, m.count FROM measure m", ((2.5, "one", 3),)),
+        ("SELECT measure.length FROM measure WHERE measure.name = 'one' ORDER BY measure.count", ((2.5,),)),
+        ("SELECT x.length FROM (SELECT * FROM measure) AS x", ((2.5,),)),
+        ("SELECT x.count FROM (SELECT * FROM measure UNION SELECT * FROM measure) AS x", ((3,),)),
+        ("WITH t AS (SELECT m.name, max(m.count) AS max FROM measure m GROUP BY m.name) SELECT t.max FROM t", ((3,),)),
+        ("WITH RECURSIVE t(length) AS (SELECT 1 UNION ALL SELECT t.length + 1 FROM t WHERE t.length < 2) "
+         "SELECT max(t.length) FROM t", ((2,),)),
+        ("SELECT g.length FROM generate_series(1, 1) AS g(length)", ((1,),)),
+        ("SELECT public.measure.name FROM public.measure", (("one",),)),
+        ("SELECT m.id FROM measure m WHERE EXISTS (SELECT 1 FROM item i WHERE m.name = 'one')", ((1,),)),
+        ('SELECT "M".name FROM measure AS "M"', (("one",),)),
+        ("SELECT l.text FROM measure m, LATERAL (SELECT m.name AS text) l", (("one",),)),
+    ],
+)  # fmt: skip
+def test_a_column_named_like_a_function_is_read(executor, callable_by_a_dot, text, rows):
+    assert executor.execute(sql(text)).rows == rows
+
+
+def test_what_a_query_sets_in_its_session_is_gone_for_the_next_one(executor):
+    with executor._connection(monotonic() + 5) as connection:
+        process = connection.info.backend_pid
+        executor._run(
+            connection,
+            CheckedQuery("SELECT pg_advisory_lock(77), set_config('jit', 'on', false)"),
+            [],
+            SHORT,
+            monotonic(),
+        )
+    with executor._connection(monotonic() + 5) as connection:
+        assert connection.info.backend_pid == process
+        held = connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+        assert held == (0,)
+        assert connection.execute("SHOW jit").fetchone() == ("off",)
+        assert connection.execute("SHOW search_path").fetchone() == ('"public"',)
+
+
 def test_a_role_that_only_reads_has_no_problems(executor):
     assert executor.problems() == ()
 
@@ -172,7 +251,13 @@ def test_a_role_that_may_write_is_told_of(inserting_function, postgresql, postgr
     monkeypatch.setenv("WRITER_PASSWORD", "w")
     postgresql.run("CREATE ROLE writer LOGIN PASSWORD 'w'; GRANT SELECT, INSERT ON item TO writer")
     postgresql.run("GRANT pg_read_server_files TO writer")
-    executor = PostgresqlExecutor(replace(postgresql_address, user="writer", password_env="WRITER_PASSWORD"))
+    address = replace(postgresql_address, user="writer", password_env="WRITER_PASSWORD")
+    refusing = PostgresqlExecutor(address)
+    for _ in range(2):
+        with pytest.raises(SourceUnavailable, match="writer is refused: it is a member of pg_read_server_files"):
+            refusing.execute(sql("SELECT 1"))
+    refusing.close()
+    executor = PostgresqlExecutor(replace(address, trusted_role="writer"))
     try:
         with caplog.at_level(logging.WARNING):
             problems = executor.problems()
