@@ -79,9 +79,9 @@ lock:  ## Renew requirements.lock and requirements-dev.lock
 		{ echo "# $$2. Made by \`make lock\`; do not edit."; cat "$$scratch/pins"; } > "$$1"; \
 		echo "$$1: $$(wc -l < "$$scratch/pins") packages"; \
 	}; \
-	$$pip install --quiet --constraint "$$scratch/hold" '.[cpu]'; \
-	write requirements.lock 'What HELIOS runs on, with the extra cpu'; \
-	$$pip install --quiet --constraint "$$scratch/hold" '.[cpu,eval,dev]'; \
+	$$pip install --quiet --constraint "$$scratch/hold" '.'; \
+	write requirements.lock 'What HELIOS runs on'; \
+	$$pip install --quiet --constraint "$$scratch/hold" '.[dev]'; \
 	write requirements-dev.lock 'What HELIOS is developed and tested with: all extras'
 
 clean:  ## Remove the virtual environment, the demo's index and caches

@@ -22,7 +22,7 @@ from helios.errors import HeliosError
 OWN_COMMANDS = {
     "search": ("helios.retrieval.cli:search_command", "Rank evidence for a question."),
     "ask": ("helios.reading.cli:ask_command", "Answer a question and cite the cells and sentences that say so."),
-    "eval": ("helios.evaluation.cli:eval_command", "Measure an index against questions with known evidence."),
+    "eval": ("helios.evaluation.cli:app", "Measure an index against questions with known evidence."),
     "sources": ("helios.sources.cli:app", "Register and inspect the databases, graphs and corpora to ask."),
     "doctor": ("helios.doctor:doctor_command", "Show what is installed and what this machine can do."),
 }

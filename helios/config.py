@@ -1,11 +1,12 @@
 """Typed settings: the defaults live here, a YAML file holds only differences, `key=value` overrides both.
 
-    config = load_config(Path("configs/small.yaml"), ["search.k=20"])
+    config = load_config(Path("configs/small-memory.yaml"), ["search.k=20"])
     config.search.k
 
-To add a setting, add a field with its default and one line on what it means. A setting that changes what
-is written into an index belongs to a section named in `Stage.settings` of the stage that reads it, and in
-`helios.index.settings`: queries take it from the index.
+A setting is a decision of a user; what was learned is a model's. What few will ever change is under `advanced`, by the
+same names. To add a setting, add a field with its default and one line on what it means. One that changes what is
+written into an index is named in `Stage.settings` of the stage that reads it, and in `helios.index.settings`: queries
+take it from the index.
 """
 
 import difflib
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from helios.errors import ConfigError
 
@@ -32,14 +33,6 @@ class LinkingSettings(Section):
 
     source: Literal["linker", "hyperlinks", "none"] = "linker"
     """`linker` predicts links, `hyperlinks` takes the corpus's own (upper bound), `none` makes no edges."""
-    model: str | None = None
-    """Folder of a trained linker; None is the one inside the package."""
-    threshold: float | None = Field(default=None, ge=0.0, le=1.0)
-    """Smallest score of a link that becomes an edge; None is the model's own."""
-    fuzzy: bool = False
-    """Also take candidates whose titles are spelled almost like a mention that nothing else spells."""
-    dense: bool = False
-    """Also take candidates whose titles are near such a mention, its header and its table as vectors."""
 
 
 class EncoderSettings(Section):
@@ -48,12 +41,9 @@ class EncoderSettings(Section):
     model: str | None = None
     """Folder of the base model; None searches the hub cache, then the installed package."""
     adapter: str | None = None
-    """File of a trained adapter, or `none`; None is the one inside the package."""
+    """File of a trained adapter; None, or `none`, is the base as it comes."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"
-    max_tokens: int = Field(default=256, ge=8, le=8192)
-    """Tokens kept of one node; the rest is cut off."""
-    batch_tokens: int = Field(default=8192, ge=64)
-    """Tokens of one padded batch."""
+    """What computes; `auto` takes OpenVINO where it is installed. Rerankers run the same way."""
 
 
 class TokenSettings(Section):
@@ -61,36 +51,21 @@ class TokenSettings(Section):
 
     bits: Literal[1, 2] = 1
     """Bits per dimension of a residual; 2 nearly doubles the size of the index."""
-    centroids: int | None = Field(default=None, ge=1)
-    """Number of centroids; None takes it from the number of tokens."""
 
 
 class SearchSettings(Section):
     """Edge retrieval."""
 
     k: int = Field(default=50, ge=1)
-    edges: Literal["factored", "joint"] = "factored"
-    """`joint` reads row and passage of the best edges as one text, without the learned ranking: for comparison."""
-    joint_depth: int = Field(default=100, ge=1)
-    """Edges that `joint` reads."""
-    candidates: int = Field(default=2000, ge=1)
-    """Edges whose bounds are checked by exact scoring."""
-    segment_weight: float = Field(default=0.4, ge=0.0)
-    """What the MaxSim of an edge's row alone adds to that of the edge."""
-    star_weight: float = Field(default=0.4, ge=0.0)
-    """What the MaxSim of the row with all its passages adds."""
-    lexical_weight: float = Field(default=0.05, ge=0.0)
-    """What BM25 of the edge adds."""
+    """Edges of a result."""
+    deadline_ms: float | None = Field(default=None, gt=0.0)
+    """Time for one question, after which stages leave out what they can and say so; None is no limit."""
     ranker: str | None = None
     """Folder of a trained ranking, or `none` for the fused score alone; None is the one inside the package."""
-    rank_depth: int = Field(default=100, ge=1)
-    """Edges that the learned ranking puts in order."""
-    bm25_k1: float = Field(default=0.9, ge=0.0)
-    bm25_b: float = Field(default=0.4, ge=0.0, le=1.0)
 
 
 class RerankSettings(Section):
-    """Edge reranker g_e and node reranker g_n."""
+    """The edge reranker g_e."""
 
     backend: Literal["none", "late-interaction", "embedded", "cross-encoder", "flag", "flag-layerwise"] = (
         "late-interaction"
@@ -98,73 +73,17 @@ class RerankSettings(Section):
     """`late-interaction` reads nodes with the trained token encoder, and needs the learned ranking of a factored
     search; the others read a question and a text together: `embedded` is our cross-encoder, the rest load a model of
     sentence-transformers or FlagEmbedding."""
-    edge_model: str | None = None
+    model: str | None = None
     """Folder (`late-interaction`), file (`embedded`), folder or hub name of g_e; None is the packaged one."""
-    node_model: str | None = None
-    """The same for g_n."""
-    runtime: Literal["auto", "openvino", "torch"] = "auto"
-    k1: int = Field(default=10, ge=1)
+    edges: int = Field(default=10, ge=1)
     """Edges that are read again, best first; 400 in the paper. More change nothing with the packaged models."""
-    nodes: int = Field(default=0, ge=0)
-    """Nodes that g_n reads where expansion is on, best first, to choose seeds; 0, the default, leaves g_n out: the
-    packaged one finds a few gold nodes in a thousand more."""
-    k2: int = Field(default=100, ge=1)
-    """Edges that are kept."""
-    weight: float = Field(default=0.25, ge=0.0)
-    """How much of the reranker's logit is added to that of retrieval; chosen for the packaged ones on held-out
-    questions."""
-    max_tokens: int = Field(default=160, ge=32, le=8192)
-    """Tokens of question and text together."""
-    batch_tokens: int = Field(default=1024, ge=64)
-    """Tokens of one padded batch: a deadline can end reranking between batches."""
-    layer: int = Field(default=24, ge=1)
-    """The layer of a layer-wise model that gives the score."""
-    deadline_ms: float | None = Field(default=600.0, gt=0.0)
-    """Time for the pairs of one question; what is not read by then is as good as retrieval found it. Late interaction,
-    which reads few and short texts, takes the time that it needs."""
 
 
 class ExpansionSettings(Section):
     """Query-relevant node expansion (HELIOS 4.2)."""
 
     enabled: bool = True
-    beam: int = Field(default=10, ge=0, le=1000)
-    """New edges a question; 0 leaves expansion out."""
-    seeds: int = Field(default=16, ge=1, le=100)
-    """Best rows whose new neighbours are looked for."""
-    tables: int = Field(default=6, ge=0, le=50)
-    """Best tables, all of whose rows are looked from."""
-    model: str | None = None
-    """Folder of a trained pair model; None is the one inside the package."""
-
-
-class PresenceSettings(Section):
-    """The chance that a corpus holds what a question asks for; written by `helios train presence`."""
-
-    coverage: float = 7.66
-    """Log-odds for the share of the question that one edge covers at best, 0 to 1: the mean of its tokens' best
-    cosines, the rarer the heavier."""
-    score: float = 1.637
-    """Log-odds for one unit of the highest log-odds of an edge."""
-    intercept: float = -5.08
-    least: float = Field(default=0.16, ge=0.0, le=1.0)
-    """The extractive reader abstains below this: two of a hundred train questions whose answer is there."""
-
-
-class ReadingSettings(Section):
-    """Answers from evidence: `helios ask`."""
-
-    reader: Literal["extractive", "llm"] = "extractive"
-    """`llm` asks the model of `llm.base_url` and falls back to `extractive`."""
-    model: str | None = None
-    """Folder of a trained extractive reader; None is the packaged one."""
-    edges: int = Field(default=10, ge=1)
-    """Best edges that the extractive reader reads."""
-    min_confidence: float = Field(default=0.08, ge=0.0, le=1.0)
-    """The extractive reader abstains below this: fewer than one in ten such answers are right on train questions that
-    it has not seen (training.abstention)."""
-    presence: PresenceSettings = PresenceSettings()
-    """It abstains too where the corpus hardly holds what is asked for."""
+    """Whether edges are looked for that the graph lacks."""
 
 
 class RefinementSettings(Section):
@@ -172,22 +91,6 @@ class RefinementSettings(Section):
 
     mode: Literal["off", "local", "llm"] = "local"
     """`llm` asks the language model of section `llm`; `local` plans and executes without one."""
-    tables: int = Field(default=3, ge=1)
-    """Whole tables, in the order of their best edge, over which an aggregation is executed."""
-    detect: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Probability of an aggregation question from which tables are restored at all."""
-    believe: float = Field(default=0.2, ge=0.0, le=1.0)
-    """Probability of the best plan from which its result is told, with the cells that it compared."""
-    verify: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Edges that are evidence with less than this probability move behind the others; 0 moves none. The learned
-    ranking knows of an edge all that verification does: without one (search.ranker=none), try 0.005."""
-    prompting: Literal["star", "graph"] = "star"
-    """With `llm`: one prompt for every star, or one for the whole graph (the comparison of HELIOS 5.3)."""
-    gate: float = Field(default=0.9, ge=0.0, le=1.0)
-    """With `llm`: confidence in the best star from which on the model is not asked, unless the question is likely an
-    aggregation; 1 asks always."""
-    stars: int = Field(default=32, ge=1)
-    """With `llm`: stars whose passages are verified, the best ones."""
 
     @field_validator("mode", mode="before")
     @classmethod
@@ -196,18 +99,14 @@ class RefinementSettings(Section):
         return "off" if mode is False else mode
 
 
-class SpreadSettings(Section):
-    """Best edges that repeat a better one's row or passage stand lower; with scores in log-odds alone.
+class ReadingSettings(Section):
+    """Answers from evidence: `helios ask`."""
 
-    The prices were learned on train questions (`helios train spread`).
-    """
-
-    depth: int = Field(default=10, ge=0, le=1000)
-    """Ranks that are filled so; 0 leaves the order as it is."""
-    row: float = Field(default=0.65, ge=0.0)
-    """What an edge loses, in log-odds, where a better one has its row."""
-    passage: float = Field(default=1.03, ge=0.0)
-    """What an edge loses where a better one has its passage."""
+    reader: Literal["extractive", "llm"] = "extractive"
+    """`llm` asks the model of `llm.base_url` and falls back to `extractive`."""
+    least: float = Field(default=0.08, ge=0.0, le=1.0)
+    """The extractive reader gives no answer below this confidence: fewer than one in ten such answers are right on
+    train questions that it has not seen (training.abstention)."""
 
 
 class RoutingSettings(Section):
@@ -215,25 +114,6 @@ class RoutingSettings(Section):
 
     k: int = Field(default=3, ge=1, le=50)
     """Sources that are asked, at most."""
-    repairs: int = Field(default=2, ge=0, le=10)
-    """Other queries that are tried after one that failed or gave nothing."""
-    sql_confidence: float = Field(default=0.65, ge=0.0, le=1.0)
-    """Confidence from which SQL made without a language model is run; below it there is keyword evidence."""
-    sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
-    cypher_confidence: float = Field(default=0.7, ge=0.0, le=1.0)
-    source_seconds: float = Field(default=30.0, gt=0.0)
-    """Deadline of one source, with formulation and repairs."""
-    evidence: int = Field(default=20, ge=1)
-    """Pieces of evidence that are kept."""
-
-
-class PipelineSettings(Section):
-    """How work is cut into pieces; changes speed and memory, never the index."""
-
-    link_chunk: int = Field(default=200, ge=1)
-    """Tables linked between two save points."""
-    encode_chunk: int = Field(default=2048, ge=1)
-    """Nodes encoded between two save points."""
 
 
 class LlmSettings(Section):
@@ -245,29 +125,8 @@ class LlmSettings(Section):
     """Such as http://localhost:8000/v1; None is no server."""
     model: str = ""
     """The model's name on that server; with `vllm` a folder or a hub name."""
-    context_tokens: int | None = Field(default=None, ge=512)
-    """With `vllm`: longest prompt and reply together; None is what the model can take."""
-    gpus: int = Field(default=1, ge=1)
-    """With `vllm`: GPUs that share the model."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; the key itself is never a setting."""
-    concurrency: int = Field(default=8, ge=1)
-    """Calls under way at the same moment, for all questions together."""
-    call_seconds: float = Field(default=20.0, gt=0.0)
-    """Deadline of one call."""
-    question_calls: int = Field(default=64, ge=1)
-    """Calls for one question, second tries included."""
-    question_tokens: int = Field(default=200_000, ge=1)
-    """Tokens for one question, prompts and replies."""
-    question_seconds: float = Field(default=60.0, gt=0.0)
-    prompt_tokens: int = Field(default=6000, ge=200)
-    """Tokens that tables and passages are packed into for one prompt."""
-    reply_tokens: int = Field(default=512, ge=16)
-    """Most tokens of one reply."""
-    cache: str | None = None
-    """File that keeps replies for the next time; None keeps none."""
-    cache_entries: int = Field(default=100_000, ge=1)
-    """Newest replies kept in that file."""
 
     @field_validator("base_url")
     @classmethod
@@ -289,6 +148,229 @@ class LlmSettings(Section):
         return bool(self.model and (self.base_url or self.backend == "vllm"))
 
 
+class AdvancedLinkingSettings(Section):
+    """More about links; the index depends on them."""
+
+    model: str | None = None
+    """Folder of a trained linker; None is the one inside the package."""
+    threshold: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Smallest score of a link that becomes an edge; None is the model's own."""
+    fuzzy: bool = False
+    """Also take candidates whose titles are spelled almost like a mention that nothing else spells."""
+    dense: bool = False
+    """Also take candidates whose titles are near such a mention, its header and its table as vectors."""
+    chunk: int = Field(default=200, ge=1)
+    """Tables linked between two save points; never changes the index."""
+
+
+class AdvancedEncoderSettings(Section):
+    """More about encoding."""
+
+    max_tokens: int = Field(default=256, ge=8, le=8192)
+    """Tokens that the model reads at once; the index depends on it."""
+    windows: int = Field(default=16, ge=1, le=1024)
+    """Windows in which a longer row or passage is read; what is beyond them is cut, and counted by the build. The index
+    depends on it."""
+    batch_tokens: int = Field(default=8192, ge=64)
+    """Tokens of one padded batch, with torch alone."""
+    centroids: int | None = Field(default=None, ge=1)
+    """Centroids of the codebook; None takes their number from that of the tokens."""
+    chunk: int = Field(default=2048, ge=1)
+    """Nodes encoded between two save points; never changes the index."""
+
+
+class AdvancedSearchSettings(Section):
+    """More about edge retrieval."""
+
+    edges: Literal["factored", "joint"] = "factored"
+    """`joint` reads row and passage of the best edges as one text, without the learned ranking: for comparison."""
+    joint_depth: int = Field(default=100, ge=1)
+    """Edges that `joint` reads."""
+    fused: str | None = None
+    """Folder with the weights of the fused score; None is the packaged one."""
+    probability: str | None = None
+    """Folder of a trained model of what scores mean; None is the packaged one."""
+    candidates: int = Field(default=2000, ge=1)
+    """Edges that are kept for the later stages."""
+    exact: int = Field(default=2000, ge=1)
+    """Of these how many are scored from stored vectors."""
+    rank_depth: int = Field(default=100, ge=1)
+    """Edges that the learned ranking puts in order."""
+    spread: int = Field(default=10, ge=0, le=1000)
+    """First ranks in which what repeats a row or a passage is put back; 0 leaves the order as it is."""
+    filters: int = Field(default=16, ge=1)
+    """Filters whose view of the index is kept for the next question."""
+
+
+class AdvancedRerankSettings(Section):
+    """More about rerankers; each belongs to some backends, and setting it for another one is an error."""
+
+    cache_mb: int = Field(default=64, ge=0)
+    """`late-interaction`: memory for vectors of nodes that were read, for the next question."""
+    within: float = Field(default=5.0, ge=0.0)
+    """`late-interaction`: an edge is read if it is no more than these log-odds below the best one."""
+    tokens: int = Field(default=1800, ge=0)
+    """`late-interaction`: tokens that are read for a question; the best two edges are read however long they are."""
+    weight: float = Field(default=0.25, ge=0.0)
+    """Pairs: how much of the reranker's logit is added to the log-odds of retrieval; chosen for the packaged ones on
+    held-out questions."""
+    deadline_ms: float | None = Field(default=600.0, gt=0.0)
+    """Pairs: time for one question; what is not read by then is as good as retrieval found it."""
+    max_tokens: int = Field(default=160, ge=32, le=8192)
+    """Pairs: tokens of question and text together."""
+    batch_tokens: int = Field(default=1024, ge=64)
+    """Pairs: tokens of one padded batch; a deadline can end reranking between batches."""
+    nodes: int = Field(default=0, ge=0)
+    """Pairs: nodes that g_n reads where expansion is on, best first, to choose seeds; 0 leaves g_n out: the packaged
+    one finds a few gold nodes in a thousand more."""
+    node_model: str | None = None
+    """Pairs: g_n, as `rerank.model` is g_e."""
+    layer: int = Field(default=24, ge=1)
+    """`flag-layerwise`: the layer of the model that gives the score."""
+
+
+PAIR_BACKENDS = ("embedded", "cross-encoder", "flag", "flag-layerwise")
+RERANK_BACKENDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("weight", "deadline_ms", "max_tokens", "batch_tokens", "nodes", "node_model"), PAIR_BACKENDS),
+    **dict.fromkeys(("cache_mb", "within", "tokens"), ("late-interaction",)),
+    "layer": ("flag-layerwise",),
+}
+"""Which backends a setting of `advanced.rerank` belongs to."""
+
+RENAMED: Mapping[str, str] = {
+    "tokens.centroids": "advanced.encoder.centroids",
+    "rerank.edge_model": "rerank.model",
+    "rerank.k1": "rerank.edges",
+    "rerank.runtime": "encoder.runtime",
+    "reading.min_confidence": "reading.least",
+    "reading.presence.least": "advanced.reading.present",
+    "spread.depth": "advanced.search.spread",
+    "pipeline.link_chunk": "advanced.linking.chunk",
+    "pipeline.encode_chunk": "advanced.encoder.chunk",
+}
+"""What settings of version 0.1 are called now; of those that only moved, `section.key` is `advanced.section.key`."""
+GONE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("search.segment_weight", "search.star_weight", "search.lexical_weight", "search.bm25_k1", "search.bm25_b"),
+        "it is in the model of the fused score, whose folder advanced.search.fused names",
+    ),
+    **dict.fromkeys(("spread.row", "spread.passage"), "it is learned, and inside the package"),
+    **dict.fromkeys(
+        ("reading.presence.coverage", "reading.presence.score", "reading.presence.intercept"),
+        "it is learned, and inside the package",
+    ),
+    "rerank.k2": "a search gives search.k edges",
+}
+"""Settings of version 0.1 that are none any more, and why."""
+
+
+class AdvancedExpansionSettings(Section):
+    """More about node expansion."""
+
+    beam: int = Field(default=10, ge=0, le=1000)
+    """New edges a question; 0 leaves expansion out."""
+    seeds: int = Field(default=16, ge=1, le=100)
+    """Best rows whose new neighbours are looked for."""
+    tables: int = Field(default=6, ge=0, le=50)
+    """Best tables, all of whose rows are looked from."""
+    within: float = Field(default=3.0, ge=0.0)
+    """Log-odds below the best row up to which rows and tables are looked from."""
+    model: str | None = None
+    """Folder of a trained pair model; None is the one inside the package."""
+
+
+class AdvancedRefinementSettings(Section):
+    """More about refinement."""
+
+    tables: int = Field(default=3, ge=1)
+    """Whole tables, in the order of their best edge, over which an aggregation is executed."""
+    detect: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Probability of an aggregation question from which tables are restored at all."""
+    believe: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Probability of the best plan from which its result is told, with the cells that it compared."""
+    verify: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Edges that are evidence with less than this probability come last; 0 rejects none. The learned ranking knows of
+    an edge all that verification does: without one (search.ranker=none), try 0.005."""
+    prompting: Literal["star", "graph"] = "star"
+    """With `llm`: one prompt for every star, or one for the whole graph (the comparison of HELIOS 5.3)."""
+    gate: float = Field(default=0.9, ge=0.0, le=1.0)
+    """With `llm`: confidence in the best star from which on the model is not asked, unless the question is likely an
+    aggregation; 1 asks always."""
+    stars: int = Field(default=32, ge=1)
+    """With `llm`: stars whose passages are verified, the best ones."""
+
+
+class AdvancedReadingSettings(Section):
+    """More about reading."""
+
+    model: str | None = None
+    """Folder of a trained extractive reader; None is the packaged one."""
+    edges: int = Field(default=10, ge=1)
+    """Best edges that the extractive reader reads."""
+    present: float = Field(default=0.16, ge=0.0, le=1.0)
+    """It gives no answer where the corpus holds one with less than this probability: two of a hundred train questions
+    whose answer is there."""
+
+
+class AdvancedRoutingSettings(Section):
+    """More about asking sources."""
+
+    repairs: int = Field(default=2, ge=0, le=10)
+    """Other queries that are tried after one that failed or gave nothing."""
+    sql_confidence: float = Field(default=0.65, ge=0.0, le=1.0)
+    """Confidence from which SQL made without a language model is run; below it there is keyword evidence."""
+    sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
+    cypher_confidence: float = Field(default=0.7, ge=0.0, le=1.0)
+    source_seconds: float = Field(default=30.0, gt=0.0)
+    """Deadline of one source, with formulation and repairs."""
+    evidence: int = Field(default=20, ge=1)
+    """Pieces of evidence that are kept."""
+
+
+class AdvancedLlmSettings(Section):
+    """Limits of the language model."""
+
+    context_tokens: int | None = Field(default=None, ge=512)
+    """With `vllm`: longest prompt and reply together; None is what the model can take."""
+    gpus: int = Field(default=1, ge=1)
+    """With `vllm`: GPUs that share the model."""
+    concurrency: int = Field(default=8, ge=1)
+    """Calls under way at the same moment, for all questions together."""
+    call_seconds: float = Field(default=20.0, gt=0.0)
+    """Deadline of one call."""
+    question_calls: int = Field(default=64, ge=1)
+    """Calls for one question, second tries included."""
+    question_tokens: int = Field(default=200_000, ge=1)
+    """Tokens for one question, prompts and replies."""
+    question_seconds: float = Field(default=60.0, gt=0.0)
+    prompt_tokens: int = Field(default=6000, ge=200)
+    """Tokens that tables and passages are packed into for one prompt."""
+    reply_tokens: int = Field(default=512, ge=16)
+    """Most tokens of one reply."""
+    cache: str | None = None
+    """File that keeps replies for the next time; None keeps none."""
+    cache_entries: int = Field(default=100_000, ge=1)
+    """Newest replies kept in that file."""
+
+
+class LanguageModelSettings(AdvancedLlmSettings, LlmSettings):
+    """All that a client of a language model needs: section `llm` and its limits in `advanced.llm`."""
+
+
+class AdvancedSettings(Section):
+    """What hardly anyone needs to change."""
+
+    linking: AdvancedLinkingSettings = AdvancedLinkingSettings()
+    encoder: AdvancedEncoderSettings = AdvancedEncoderSettings()
+    search: AdvancedSearchSettings = AdvancedSearchSettings()
+    rerank: AdvancedRerankSettings = AdvancedRerankSettings()
+    expansion: AdvancedExpansionSettings = AdvancedExpansionSettings()
+    refinement: AdvancedRefinementSettings = AdvancedRefinementSettings()
+    reading: AdvancedReadingSettings = AdvancedReadingSettings()
+    routing: AdvancedRoutingSettings = AdvancedRoutingSettings()
+    llm: AdvancedLlmSettings = AdvancedLlmSettings()
+
+
 class Config(Section):
     """All settings, one section per concern."""
 
@@ -297,22 +379,50 @@ class Config(Section):
     tokens: TokenSettings = TokenSettings()
     search: SearchSettings = SearchSettings()
     rerank: RerankSettings = RerankSettings()
-    reading: ReadingSettings = ReadingSettings()
     expansion: ExpansionSettings = ExpansionSettings()
     refinement: RefinementSettings = RefinementSettings()
-    spread: SpreadSettings = SpreadSettings()
-    pipeline: PipelineSettings = PipelineSettings()
+    reading: ReadingSettings = ReadingSettings()
     llm: LlmSettings = LlmSettings()
     routing: RoutingSettings = RoutingSettings()
+    advanced: AdvancedSettings = AdvancedSettings()
+
+    @property
+    def language_model(self) -> LanguageModelSettings:
+        """Section `llm` with its limits."""
+        return LanguageModelSettings(**self.llm.model_dump(), **self.advanced.llm.model_dump())
+
+    @model_validator(mode="after")
+    def _rerank_settings_are_read(self) -> "Config":
+        """A setting that the chosen reranker ignores was meant for another one; its default is meant for nobody."""
+        backend = self.rerank.backend
+        for name in sorted(_changed(self.advanced.rerank)):
+            if backend not in RERANK_BACKENDS[name]:
+                others = ", ".join(RERANK_BACKENDS[name])
+                raise ValueError(
+                    f"advanced.rerank.{name} is a setting of {others}; rerank.backend={backend} ignores it"
+                )
+        if backend == "none" and _changed(self.rerank) & {"model", "edges"}:
+            raise ValueError("rerank.backend=none ignores rerank.model and rerank.edges")
+        return self
 
     def resolved(self) -> dict[str, Any]:
         """Every setting with its value, as plain JSON data: saved with every artifact."""
         return self.model_dump(mode="json")
 
+    def changed(self, overrides: Sequence[str]) -> "Config":
+        """These settings with some that differ, as `section.key=value`; ConfigError as `load_config` raises it."""
+        return _overridden(self.model_dump(exclude_unset=True), {}, overrides)
+
     def select(self, keys: Iterable[str]) -> dict[str, Any]:
         """The values of sections (`linking`) or single settings (`tokens.bits`), by their dotted keys."""
         resolved = self.resolved()
-        return {key: _lookup(resolved, key) for key in keys}
+        return {key: lookup(resolved, key) for key in keys}
+
+
+def _changed(section: Section) -> set[str]:
+    """Names of the settings of a section that differ from their defaults."""
+    fields = type(section).model_fields
+    return {name for name in section.model_fields_set if getattr(section, name) != fields[name].default}
 
 
 def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -320,11 +430,16 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Conf
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for key, value in _yaml_settings(path) if path else ():
-        _store(values, key, value)
+        store(values, key, value)
         sources[key] = str(path)
+    return _overridden(values, sources, overrides)
+
+
+def _overridden(values: dict[str, Any], sources: dict[str, str], overrides: Sequence[str]) -> Config:
+    """Settings as they were given, by their `sources`, with overrides."""
     for override in overrides:
         key, value = parse_override(override)
-        _store(values, key, value)
+        store(values, key, value)
         sources[key] = f"override {override!r}"
     try:
         return Config.model_validate(values)
@@ -378,7 +493,8 @@ def _yaml_settings(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _flatten(mapping: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[str, Any]]:
-    sections = {key.rpartition(".")[0] for key in known_keys()}
+    leaves = (*known_keys(), *RENAMED, *GONE)
+    sections = {key[:dot] for key in leaves for dot, letter in enumerate(key) if letter == "."}
     for name, value in mapping.items():
         key = f"{prefix}{name}"
         if key in sections and isinstance(value, Mapping):
@@ -397,6 +513,10 @@ def _check_known(key: str, source: str, *, leaf: bool) -> None:
     inside = [known for known in keys if known.startswith(f"{key}.")]
     if inside and leaf:
         raise ConfigError(f"{source}: {key!r} is a section; set one of {', '.join(inside)}")
+    if key in GONE:
+        raise ConfigError(f"{source}: {key!r} is no setting any more: {GONE[key]}")
+    if (now := RENAMED.get(key, f"advanced.{key}")) in keys:
+        raise ConfigError(f"{source}: {key!r} is now called {now!r}")
     near = _nearest(key, keys)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(keys)}"
     raise ConfigError(f"{source}: unknown setting {key!r}; {hint}")
@@ -412,14 +532,16 @@ def _nearest(key: str, keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*same, *alike, *close]))[:3]
 
 
-def _store(values: dict[str, Any], key: str, value: Any) -> None:
+def store(values: dict[str, Any], key: str, value: Any) -> None:
+    """Put a value under a dotted key, in place."""
     *sections, leaf = key.split(".")
     for section in sections:
         values = values.setdefault(section, {})
     values[leaf] = value
 
 
-def _lookup(values: Mapping[str, Any], key: str) -> Any:
+def lookup(values: Mapping[str, Any], key: str) -> Any:
+    """The value or the section under a dotted key; KeyError where there is none."""
     found: Any = values
     for name in key.split("."):
         if not isinstance(found, Mapping) or name not in found:
@@ -433,6 +555,11 @@ def _explain(error: ValidationError, sources: Mapping[str, str]) -> str:
     lines: dict[str, str] = {}
     for problem in error.errors():
         names = [str(part) for part in problem["loc"]]
+        if not names:  # a rule over several settings, which it names itself
+            message = problem["msg"].removeprefix("Value error, ")
+            source = next((place for key, place in sources.items() if key in message), "config")
+            lines[message] = f"{source}: {message}"
+            continue
         key = next((key for key in sources if key == ".".join(names[: key.count(".") + 1])), ".".join(names))
         message = re.sub(r"^Input should be", "expected", problem["msg"])
         source = sources.get(key, "config")

@@ -1,4 +1,4 @@
-"""`helios doctor`: what is installed and what this machine can do."""
+"""`helios doctor`: what is installed, what this machine can do, and whether an index can be searched here."""
 
 import json
 import os
@@ -27,6 +27,10 @@ PACKAGES = (
 
 def doctor_command(
     directory: Annotated[Path, typer.Option("--dir", help="Folder whose free disk space is shown.")] = Path(),
+    index: Annotated[
+        Path | None,
+        typer.Option("--index", "-i", metavar="FOLDER", help="Also see whether this index can be searched."),
+    ] = None,
     encoder: Annotated[bool, typer.Option("--encoder", help="Also measure how fast texts are encoded.")] = False,
     llm: Annotated[
         str | None, typer.Option("--llm", metavar="URL", help="Also ask the language model of this server for a word.")
@@ -39,9 +43,12 @@ def doctor_command(
 ) -> None:
     """Show what is installed and what this machine can do.
 
-    Exit code 1 if searching is not possible, or with --llm if the model does not answer.
+    Exit code 1 if searching is not possible, with --index if it is not in that index, or with --llm if the model does
+    not answer.
     """
     report = examine(directory)
+    if index:
+        report["index"] = examine_index(index)
     if llm:
         report["language_model"] = _language_model(llm, model or "", key)
     if encoder and not report["base_model"]["error"]:
@@ -51,7 +58,8 @@ def doctor_command(
     else:
         for line in _lines(report):
             typer.echo(line)
-    if report["base_model"]["error"] or report.get("language_model", {}).get("problem"):
+    problems = (report.get(name, {}).get("problem") for name in ("index", "language_model"))
+    if report["base_model"]["error"] or any(problems):
         raise typer.Exit(1)
 
 
@@ -66,6 +74,26 @@ def examine(directory: Path = Path()) -> dict[str, Any]:
     }
 
 
+def examine_index(folder: Path) -> dict[str, Any]:
+    """What an index holds, and the stages that would search it; `problem` says why it cannot be searched.
+
+    Files are compared by their sizes: `helios index fsck` reads every byte.
+    """
+    from helios.engine import Engine
+
+    found: dict[str, Any] = {"path": str(folder), "problem": ""}
+    try:
+        with Engine.open(folder) as engine:
+            manifest = engine.snapshot.manifest
+            found |= {"generation": manifest.generation, "code_version": manifest.code_version}
+            found |= {"parts": len(manifest.parts), **manifest.counts.model_dump()}
+            found |= {"encoder": engine.index.encoder["name"], "bits": engine.index.bits}
+            found["stages"] = [stage.name for stage in engine.pipeline.stages]
+    except HeliosError as error:
+        found["problem"] = str(error)
+    return found
+
+
 def encoder_speeds(*, batch: int = 32, length: int = 128) -> "list[RouteSpeed]":
     """Every installed route of the encoder, timed on one batch of the sample corpus's text."""
     from tokenizers import Tokenizer
@@ -73,7 +101,7 @@ def encoder_speeds(*, batch: int = 32, length: int = 128) -> "list[RouteSpeed]":
     from helios.corpus import read_corpus
     from helios.corpus.sample import sample_path
     from helios.models.base import find_base_model
-    from helios.models.bert import load_bert
+    from helios.models.checkpoint import read_checkpoint
     from helios.models.routes import measure_routes
 
     folder = find_base_model().folder
@@ -81,7 +109,7 @@ def encoder_speeds(*, batch: int = 32, length: int = 128) -> "list[RouteSpeed]":
     tokenizer.no_truncation()
     texts = [record.text for record in read_corpus(sample_path()) if isinstance(record, Passage)]
     ids = np.resize(np.array(tokenizer.encode(" ".join(texts)).ids, np.int64), (batch, length))
-    return list(measure_routes(load_bert(folder), ids, threads=os.cpu_count() or 1))
+    return list(measure_routes(read_checkpoint(folder), ids.tolist(), threads=os.cpu_count() or 1))
 
 
 def _version(package: str) -> str | None:
@@ -140,7 +168,7 @@ def _language_model(base_url: str, model: str, key: str | None) -> dict[str, Any
 
     values = {"base_url": base_url, "model": model, "api_key_env": key}
     settings = load_config(overrides=[f"llm.{name}={json.dumps(value)}" for name, value in values.items()])
-    return asdict(probe(settings.llm))
+    return asdict(probe(settings.language_model))
 
 
 def _model_lines(report: dict[str, Any] | None) -> list[str]:
@@ -151,6 +179,21 @@ def _model_lines(report: dict[str, Any] | None) -> list[str]:
     return [
         f"LLM          {report['model'] or '?'} at {report['base_url']}: {said}",
         f"             the server lists {', '.join(report['models']) or 'no models'}",
+    ]
+
+
+def _index_lines(report: dict[str, Any] | None) -> list[str]:
+    """What an index holds and whether it can be searched; nothing where none was named."""
+    if report is None:
+        return []
+    if report["problem"]:
+        return [f"index        {report['path']}: not usable: {report['problem']}"]
+    parts = f"{report['parts']} part{'s' if report['parts'] > 1 else ''}"
+    return [
+        f"index        {report['path']}: snapshot {report['generation']} by helios {report['code_version']}, {parts}",
+        f"             {report['segments']:,} rows, {report['passages']:,} passages, {report['edges']:,} edges, "
+        f"{report['deleted']:,} nodes deleted; {report['bits']} bits a dimension of {report['encoder']}",
+        f"             searched by {', '.join(report['stages'])} (`helios index fsck` reads every byte)",
     ]
 
 
@@ -166,6 +209,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
         f"memory       {machine['memory_free'] / 1e9:.1f} GB free of {machine['memory_total'] / 1e9:.1f} GB",
         f"disk         {machine['disk_free'] / 1e9:.1f} GB free at {machine['disk_of']}",
         f"base model   {found}",
+        *_index_lines(report.get("index")),
         *_model_lines(report.get("language_model")),
         *_speed_lines(report.get("encoder", [])),
         "packages",

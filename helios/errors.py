@@ -2,6 +2,7 @@
 
 HeliosError
 ├── ConfigError           a setting is unknown or has a wrong value
+├── WhereError            a filter cannot be read, or asks for a field that no record has
 ├── CorpusError           input that cannot be read
 │   └── RecordError       one record of an input: names file, line and reason
 ├── IndexFormatError      an index directory that is foreign, damaged or newer than this code
@@ -27,6 +28,10 @@ class HeliosError(Exception):
 
 class ConfigError(HeliosError):
     """A setting is unknown or has a wrong value."""
+
+
+class WhereError(HeliosError):
+    """A filter cannot be read, or asks for a field that no record has."""
 
 
 class CorpusError(HeliosError):

@@ -1,10 +1,12 @@
-"""The vocabulary of HELIOS as frozen values (see docs/vocabulary in CONTRIBUTING).
+"""The vocabulary of HELIOS as frozen values (CONTRIBUTING.md has the words).
 
 Everything here is plain data: no I/O, no models. Functions elsewhere return new values.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class TableKind(StrEnum):
@@ -20,6 +22,10 @@ class Origin(StrEnum):
     LINKED = "linked"
     EXPANDED = "expanded"
     AGGREGATED = "aggregated"
+
+
+Metadata = tuple[tuple[str, str | float | bool], ...]
+"""A record's own fields by name, in the order of the names; filters select by them (`helios.corpus.where`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,9 @@ class Table:
     url: str = ""
     kind: TableKind = TableKind.TABLE
     hyperlinks: tuple[Hyperlink, ...] = ()
+    source: str = ""
+    """The file that it came from, relative to the corpus."""
+    metadata: Metadata = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class Passage:
     title: str
     text: str
     url: str = ""
+    source: str = ""
+    metadata: Metadata = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -103,11 +114,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class ScoredEdge:
-    """An edge with its score for one question and how it was found."""
+    """An edge with its score for one question, the log-odds that it is evidence, and how it was found."""
 
     edge: Edge
     score: float
     origin: Origin = Origin.LINKED
+    rejected: bool = False
+    """Whether verification takes it for no evidence: it comes after all that is not rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +149,21 @@ class EvidenceEdge:
 
     rank: int
     score: float
+    """What it is ranked by, in log-odds; the first ranks also avoid repeats, so scores need not fall with the rank."""
+    probability: float
+    """The chance that it is evidence for the question: what `score` means, whatever stages have run."""
     origin: Origin
     segment: Segment | None
     passage: Passage | None
     links: tuple[Link, ...] = ()
     matches: tuple[TokenMatch, ...] = ()
+    rejected: bool = False
+    """Whether verification takes it for no evidence."""
+
+    def __repr__(self) -> str:
+        sides = [self.segment and str(self.segment.segment_id), self.passage and self.passage.passage_id]
+        nodes = " + ".join(repr(side) for side in sides if side is not None)
+        return f"EvidenceEdge({self.rank}, {nodes}, {self.origin.value}, probability={self.probability:.2f})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +186,24 @@ class Evidence:
 
     question: str
     edges: tuple[EvidenceEdge, ...]
-    timings_ms: dict[str, float] = field(default_factory=dict)
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """What a stage did or could not do that a reader of the evidence should know, in words."""
     degraded: bool = False
     """Whether a language model failed in a stage, so that the local stage's result stands in its place."""
     computed: Computation | None = None
     """What refinement executed for the question, where it is sure enough of it."""
+    present: float = 1.0
+    """The chance that the corpus holds what the question asks for."""
+    generation: int = 0
+    """The snapshot of the index that was searched."""
+
+    def __repr__(self) -> str:
+        best = f", best={self.edges[0].probability:.2f}" if self.edges else ""
+        return f"Evidence({self.question!r}, {len(self.edges)} edges{best}, present={self.present:.2f})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data, in the shape of `helios/schemas/evidence.json`."""
+        from helios.evidence_json import evidence_dict
+
+        return evidence_dict(self)

@@ -32,6 +32,9 @@ def build(
     rejects: Annotated[
         Path | None, typer.Option(help="Where skipped records go; OUT/rejects.jsonl if not given.")
     ] = None,
+    metadata: Annotated[
+        Path | None, typer.Option(help="Fields of records for filters: CSV or JSON lines with a column id.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes to use; all cores if not given.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate time, disk and memory.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build even if the disk seems too small.")] = False,
@@ -48,7 +51,7 @@ def build(
     if dry_run:
         from indexing.estimate import estimate_build
 
-        check_places(corpus, out)
+        check_places(corpus, out, metadata)
         with default_progress().stage("sampling"):
             estimate = estimate_build(corpus, config=settings, workers=used_workers)
         _print_estimate(estimate, as_json=as_json)
@@ -63,6 +66,7 @@ def build(
         progress=default_progress(),
         check_disk=not force,
         fresh=fresh,
+        metadata=metadata,
     )
     _print_report(report, as_json=as_json)
 
@@ -133,7 +137,7 @@ def _summary(index: Path, manifest: "Manifest") -> dict[str, Any]:
         "created": manifest.created,
         "code_version": manifest.code_version,
         "counts": manifest.counts.model_dump(),
-        "bytes": sum(entry.size for part in manifest.parts for entry in part.files),
+        "bytes": sum(entry.size for entry in manifest.listed.values()),
         "content_sha256": manifest.content_hash(),
     }
 
@@ -165,7 +169,7 @@ def _manifest_lines(index: Path, manifest: "Manifest") -> list[str]:
     from indexing.disk import format_bytes
 
     counts = manifest.counts.model_dump()
-    size = sum(entry.size for part in manifest.parts for entry in part.files)
+    size = sum(entry.size for entry in manifest.listed.values())
     models = [f"model      {name}: {model.name} ({model.sha256[:12]})" for name, model in manifest.models.items()]
     return [
         f"index      {index}, snapshot {manifest.generation} of {manifest.created}, {format_bytes(size)}",

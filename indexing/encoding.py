@@ -4,13 +4,15 @@ The codebook is fitted to the token vectors of a sample of nodes; then each chun
 quantised on its own, so a chunk is a save point and its bytes do not depend on when it was made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
 from helios.index.quantiser import Quantiser, centroid_count
-from helios.models.encoder import TokenEncoder, TokenVectors
+from helios.models.encoder import MiniLMEncoder, TokenEncoder, TokenVectors
 from helios.models.text import passage_text, segment_text
 from indexing.stage import Arrays
 
@@ -52,17 +54,35 @@ def fit_codebook(
     return Quantiser.fit(sample, centroids=count, bits=bits, seed=seed)
 
 
-def encode_nodes(store: CorpusStore, encoder: TokenEncoder, start: int, stop: int) -> list[TokenVectors]:
+@dataclass(frozen=True, slots=True)
+class EncodedNodes:
+    """Token vectors of some nodes, and of each how many of its tokens the encoder left out."""
+
+    vectors: list[TokenVectors]
+    cut: list[int]
+
+
+def encode_nodes(store: CorpusStore, encoder: MiniLMEncoder, start: int, stop: int) -> EncodedNodes:
     """Token vectors of nodes [start, stop)."""
-    return list(encoder.encode_documents(list(node_texts(store, start, stop))))
+    texts = list(node_texts(store, start, stop))
+    return EncodedNodes(list(encoder.encode_documents(texts)), encoder.cut_tokens(texts))
 
 
-def quantise_nodes(nodes: list[TokenVectors], quantiser: Quantiser, *, vocabulary_size: int) -> Arrays:
-    """A chunk of a token store: quantised vectors, tokens of each node, and how many nodes hold each token."""
-    quantised = quantiser.encode(np.concatenate([tokens.vectors for tokens in nodes]))
-    held = np.concatenate([np.unique(tokens.ids) for tokens in nodes])
+def token_frequencies(texts: Sequence[str], encoder: MiniLMEncoder) -> NDArray[np.int32]:
+    """How many of the texts hold each token of the encoder's vocabulary, as `quantise_nodes` counts: (V)."""
+    found = np.zeros(encoder.vocabulary_size, np.int32)
+    for ids in encoder.token_ids(texts):
+        found[np.unique(ids)] += 1
+    return found
+
+
+def quantise_nodes(nodes: EncodedNodes, quantiser: Quantiser, *, vocabulary_size: int) -> Arrays:
+    """A chunk of a token store: quantised vectors, tokens of nodes, how many nodes hold each token, what was cut."""
+    quantised = quantiser.encode(np.concatenate([tokens.vectors for tokens in nodes.vectors]))
+    held = np.concatenate([np.unique(tokens.ids) for tokens in nodes.vectors])
     return {
-        "counts": np.array([len(tokens.ids) for tokens in nodes], np.int64),
+        "cut": np.array(nodes.cut, np.int64),
+        "counts": np.array([len(tokens.ids) for tokens in nodes.vectors], np.int64),
         "frequencies": np.bincount(held, minlength=vocabulary_size).astype(np.int32),
         "codes": quantised.codes,
         "scales": quantised.scales,

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from helios.config import Config, PipelineSettings
+from helios.config import Config
 from helios.corpus import CorpusWriter, read_corpus
 from helios.corpus.source import HEAD_BYTES
 from helios.errors import CorpusError
@@ -33,7 +33,7 @@ _SECONDS_PER_BUILD = 30.0
 _SAMPLED_FILES = 24
 _SECONDS_OF_READING = 15.0
 _KEPT_RECORDS = 8000
-_SAMPLE_CHUNKS = PipelineSettings(link_chunk=5, encode_chunk=256)
+_SAMPLE_CHUNKS = ("advanced.linking.chunk=5", "advanced.encoder.chunk=256")
 """Small enough that even a sample has several chunks to take the time between."""
 
 
@@ -97,7 +97,7 @@ def estimate_build(
 ) -> Estimate:
     """Sample the corpus, build an index of a small and a larger sample in a temporary folder, extrapolate."""
     sample = sample_corpus(corpus)
-    settings = config.model_copy(update={"pipeline": _SAMPLE_CHUNKS})
+    settings = config.changed(_SAMPLE_CHUNKS)
     runs = _build_samples(sample, settings, workers, tuple(stages or default_stages()))
     total = sample.total_nodes
     estimates = [_extrapolate(name, [(nodes, run[name]) for nodes, run in runs], total) for name in runs[0][1]]

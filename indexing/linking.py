@@ -7,6 +7,7 @@ for any chunk size and number of workers.
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from helios.corpus import CorpusStore
+from helios.errors import HeliosError
 from helios.models.linker import Linker, TableLinker
 from helios.models.linker.routes import Routes
 
@@ -101,14 +103,23 @@ class LinkingJob:
 
 
 def link_chunks(job: LinkingJob, chunks: Sequence[range], *, workers: int = 1) -> Iterator[LinkArrays]:
-    """Links of every chunk, in the order of `chunks`, with `workers` processes (1: in this process)."""
+    """Links of every chunk, in the order of `chunks`, with `workers` processes (1: in this process).
+
+    HeliosError if a worker process is killed, as a system does that runs out of memory.
+    """
     if workers <= 1 or len(chunks) <= 1:
         store, linker = job.open()
         for tables in chunks:
             yield link_corpus(store, linker=linker, tables=tables, threshold=job.threshold)
         return
     with _pool(job, min(workers, len(chunks))) as pool:
-        yield from pool.map(_link_chunk, chunks)
+        try:
+            yield from pool.map(_link_chunk, chunks)
+        except BrokenProcessPool:
+            raise HeliosError(
+                f"one of {workers} worker processes was killed while tables were linked; if memory ran out, run the "
+                f"same command with fewer (--workers {max(1, workers // 2)}): finished work is kept"
+            ) from None
 
 
 @contextmanager

@@ -21,8 +21,7 @@ from helios.errors import ConfigError, CorpusError, HeliosError, IndexFormatErro
 from helios.index.durable import fsync_tree
 from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
-from helios.index.snapshot import part_directory
-from indexing.commit import commit_part
+from indexing.commit import commit_part, component_folder
 from indexing.disk import check_free_space
 from indexing.inputs import inputs_sha256
 from indexing.memory import PeakMemory
@@ -45,7 +44,7 @@ log = logging.getLogger(__name__)
 
 JOURNAL_FILE = "journal.jsonl"
 DISTRUSTED = "distrusted"
-"""Folder in .build with an empty file for every part that a fresh build must not reuse."""
+"""Folder in .build with an empty file for every folder that a fresh build must not reuse."""
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -72,23 +71,25 @@ def build_index(
     stages: Sequence[Stage] | None = None,
     check_disk: bool = True,
     fresh: bool = False,
+    metadata: Path | None = None,
 ) -> BuildReport:
     """Index a corpus into the folder `out`, or finish a build that was interrupted there.
 
-    `fresh` forgets what earlier builds left; the snapshot they made stays until the new one is complete.
+    `metadata` is a sidecar file with fields of records (helios.corpus.sidecar). `fresh` forgets what earlier builds
+    left; the snapshot they made stays until the new one is complete.
 
     Raises IndexLockedError while another build writes there, IndexFormatError for a folder that is no
     index, RecordError for a bad record under on_error="stop", HeliosError when the disk is full.
     """
     started = time.monotonic()
-    check_places(corpus, out)
+    check_places(corpus, out, metadata)
     try:
         out.mkdir(parents=True, exist_ok=True)
         with WriteLock(out):
-            check_places(corpus, out)
+            check_places(corpus, out, metadata)
             if fresh:
                 _forget(out)
-            request = BuildRequest(corpus, config or Config(), workers, on_error)
+            request = BuildRequest(corpus, config or Config(), workers, on_error, metadata=metadata)
             build = _Build(out, request, progress or SilentProgress(), tuple(stages or default_stages()))
             if check_disk:
                 build.check_disk()
@@ -105,10 +106,12 @@ def build_index(
         raise
 
 
-def check_places(corpus: Path, out: Path) -> None:
-    """Refuse an output that is not an index and not empty, or that lies inside the corpus."""
+def check_places(corpus: Path, out: Path, metadata: Path | None = None) -> None:
+    """Refuse an output that is not an index and not empty, and an output or a sidecar file inside the corpus."""
     if not corpus.exists():
         raise CorpusError(f"{corpus}: no such file or folder; give the corpus to index")
+    if metadata is not None:
+        _check_sidecar(corpus, metadata)
     inside, outside = out.resolve(), corpus.resolve()
     if inside == outside or outside in inside.parents or inside in outside.parents:
         raise ConfigError(f"{out}: the index and the corpus {corpus} must be in separate folders")
@@ -124,6 +127,17 @@ def check_places(corpus: Path, out: Path) -> None:
         )
 
 
+def _check_sidecar(corpus: Path, metadata: Path) -> None:
+    if not metadata.is_file():
+        raise CorpusError(f"{metadata}: no such file; expected a sidecar file with fields of records")
+    place = metadata.resolve()
+    if corpus.resolve() in (place, *place.parents):
+        raise ConfigError(
+            f"{metadata}: lies in the corpus {corpus}, which would read it as a table of its own; move the file with "
+            "the fields of records out of that folder"
+        )
+
+
 def _is_empty(path: Path) -> bool:
     """Whether this is the empty .build of a process that was killed right after making it."""
     return path.name == BUILD_FOLDER and path.is_dir() and not any(path.iterdir())
@@ -136,8 +150,8 @@ def _forget(out: Path) -> None:
         shutil.rmtree(folder)
     if (out / MANIFEST_FILE).exists():
         (work / DISTRUSTED).mkdir(parents=True)
-        for part in read_manifest(out).parts:
-            (work / DISTRUSTED / part.name).touch()
+        for piece in read_manifest(out).pieces:
+            (work / DISTRUSTED / piece.pinned.replace("/", "-")).touch()
 
 
 class _Build:
@@ -218,14 +232,16 @@ class _Build:
         record = self._record(stage)
         if record is None:
             return None
-        candidates = [
-            part_directory(self.out, part.name) / stage.component
-            for part in (self.live.parts if self.live else ())
-            if stage.component and part.stages.get(stage.component) == record.key
-            if not (self.work / DISTRUSTED / part.name).exists()
-        ]
-        candidates.append(self.work / name / "out")
+        candidates = [self.work / name / "out"]
+        live = component_folder(self.out, self.live, stage.component, record.key) if stage.component else None
+        if live is not None and not self._distrusted(live):
+            candidates.insert(0, live)
         return next((path for path in candidates if record.matches(path)), None)
+
+    def _distrusted(self, folder: Path) -> bool:
+        """Whether a fresh build must not use what lies in a folder of the live snapshot."""
+        kind, name = folder.relative_to(self.out).parts[:2]
+        return (self.work / DISTRUSTED / f"{kind}-{name}").exists()
 
     def _record(self, stage: Stage) -> StageRecord | None:
         record = StageRecord.read(self.work / stage.name)

@@ -43,6 +43,8 @@ class BuildRequest:
     on_error: OnError = "stop"
     inputs_sha256: str = ""
     """SHA-256 of the corpus files (indexing.inputs)."""
+    metadata: Path | None = None
+    """A sidecar file with fields of records (helios.corpus.sidecar)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ a language model behind an OpenAI-compatible server, and a server that misbehave
 """
 
 import importlib.util
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -17,10 +18,14 @@ from helios.engine import Engine
 from helios.models.encoder import MiniLMEncoder
 from indexing.pipeline import build_index
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # on a busy machine torch's threads mostly wait for each other
 if importlib.util.find_spec("xllamacpp") is not None:
     import_module("xllamacpp")  # first of the libraries with a C++ run time: after ladybug's its start aborts
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy machine")  # how long an example takes says nothing where other work runs beside the tests
+BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""How long an example takes says nothing where other work runs beside the tests."""
+settings.register_profile("same everywhere", BUSY, derandomize=True)
+settings.register_profile("random", BUSY)  # other examples every time: `pytest --hypothesis-profile random`
+settings.load_profile("same everywhere")
 
 
 @pytest.fixture(scope="session")

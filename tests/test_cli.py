@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -228,6 +229,59 @@ def test_doctor_reports_this_machine(tmp_path: Path):
     assert "bf16" in readable.stdout
 
 
+def test_doctor_looks_at_an_index(sample_index: Path):
+    result = CliRunner().invoke(build_app(), ["doctor", "--json", "--index", str(sample_index)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["index"]
+    assert (found["problem"], found["generation"], found["parts"], found["deleted"]) == ("", 1, 1, 0)
+    assert (found["segments"], found["passages"], found["bits"]) == (66, 67, 1)
+    assert found["stages"] == ["retrieve", "rank", "rerank", "expand", "refine", "spread"]
+    readable = CliRunner().invoke(build_app(), ["doctor", "-i", str(sample_index)])
+    assert "66 rows, 67 passages" in readable.stdout
+    assert "searched by retrieve, rank, rerank, expand, refine, spread" in readable.stdout
+
+
+def test_doctor_says_what_is_wrong_with_an_index(sample_index: Path, tmp_path: Path):
+    index = tmp_path / "index"
+    shutil.copytree(sample_index, index)
+    codes = next(index.glob("parts/*/tokens/codes.npy"))
+    codes.write_bytes(codes.read_bytes()[:-1])
+    for folder, words in ((index, f"{codes}: damaged"), (tmp_path, "not a HELIOS index")):
+        result = CliRunner().invoke(build_app(), ["doctor", "--index", str(folder)])
+        assert result.exit_code == 1
+        assert "not usable: " in result.stdout
+        assert words in result.stdout
+    codes.unlink()
+    damaged = CliRunner().invoke(build_app(), ["doctor", "--json", "--index", str(index)])
+    assert damaged.exit_code == 1
+    assert f"{codes}: missing; restore it" in json.loads(damaged.stdout)["index"]["problem"]
+
+
+@pytest.mark.parametrize("command", ["search", "ask"])
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("year >", "the filter ends where a value"),
+        ("colour = 'red'", "no record has the field 'colour'; fields: id, kind"),
+        ("kind = ", "the filter ends where a value"),
+        ("", "the filter is empty"),
+    ],
+)
+def test_a_filter_that_cannot_be_used_is_an_error(sample_index: Path, command: str, where: str, words: str):
+    arguments = [command, "Which river?", "--index", str(sample_index), "--set", "encoder.runtime=openvino"]
+    result = CliRunner().invoke(build_app(), [*arguments, "--where", where])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    assert words in " ".join(result.output.split())
+
+
+def test_a_filter_needs_an_index(tmp_path: Path):
+    result = run("ask", "Which river?", "--sources", str(tmp_path / "sources.yaml"), "--where", "kind = 'table'")
+    assert result.returncode == 2
+    assert "--where selects from an index" in result.stderr
+
+
 def test_a_file_that_cannot_be_used_is_named_without_a_traceback(tmp_path: Path):
     def work() -> None:
         (tmp_path / "absent" / "out").mkdir()
@@ -246,8 +300,9 @@ def test_an_empty_question_is_wrong_usage(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "arguments",
-    ["", "search", "ask", "eval", "index", "index build", "index info", "index fsck", "demo", "doctor", "train",
-     "train ranker", "train reranker", "train linker", "train reader"],
+    ["", "search", "ask", "eval", "eval retrieval", "eval answers", "eval ablate", "eval load", "eval sources", "index",
+     "index build", "index info", "index fsck", "demo", "doctor", "train", "train ranker", "train reranker",
+     "train linker", "train reader"],
 )  # fmt: skip
 def test_every_help_is_shown(arguments: str):
     result = CliRunner().invoke(build_app(), [*arguments.split(), "--help"])
@@ -264,9 +319,9 @@ def test_every_help_is_shown(arguments: str):
         ("ask q --index {foreign}", "restore it or build the index again"),
         ("search q --index {folder} --config {file}", "not valid YAML"),
         ("search q --index {folder} --set search.kk=1", "did you mean search.k"),
-        ("eval --index {folder} --questions {folder}", "cannot be read: Is a directory"),
-        ("eval --index {folder} --questions {file}", "cannot be read on"),
-        ("eval --index {folder} --questions {folder}/none", "does not exist"),
+        ("eval retrieval --index {folder} --questions {folder}", "cannot be read: Is a directory"),
+        ("eval answers --index {folder} --questions {file}", "cannot be read on"),
+        ("eval load --index {folder} --questions {folder}/none", "does not exist"),
         ("index info {foreign}", "restore it or build the index again"),
         ("index fsck {folder}", "not a HELIOS index"),
         ("index build {file} --out {folder}/new", "known formats"),

@@ -5,7 +5,7 @@
 `runs/reader/examples` is what `helios train reader` mined. Trees and calibration are fitted five times, each time
 without a fifth of the tables, which they then answer. The rule: an answer is given from the lowest confidence on at
 which answers are right at least with `--precision`, where the chance of being right is made monotone in the
-confidence (isotonic regression); `reading.min_confidence` is that confidence, rounded down to a hundredth.
+confidence (isotonic regression); `reading.least` is that confidence, rounded down to a hundredth.
 """
 
 import json
@@ -52,7 +52,7 @@ def main(
     report = {
         "questions": len(mined),
         "precision": precision,
-        "min_confidence": least_confidence(confidences, exact, precision=precision),
+        "least": least_confidence(confidences, exact, precision=precision),
         "curve": [asdict(point) for point in curve(confidences, exact, f1, steps=STEPS)],
     }
     typer.echo(json.dumps(report, indent=2))

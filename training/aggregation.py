@@ -11,7 +11,7 @@ bonus: the gold edges, with the probabilities of scorers that never saw the ques
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,20 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from helios.config import Section
-from helios.corpus import CorpusStore
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
-from helios.graph import DataGraph, Subgraph
-from helios.retrieval.refinement.base import promote
+from helios.graph import Subgraph
+from helios.index.reader import IndexReader
+from helios.models.card import ModelCard, data_file, write_card
+from helios.models.trees import Trees
+from helios.retrieval.expansion.stage import READ
 from helios.retrieval.refinement.bonus import bonus_features
 from helios.retrieval.refinement.execution import Executor
 from helios.retrieval.refinement.planning import FEATURES, HEAD, Plan, lay_plans
 from helios.retrieval.refinement.restoring import RestoredTable, restore
 from helios.retrieval.refinement.scorer import PlanScorer
 from helios.retrieval.refinement.wording import read_cues
-from helios.retrieval.stages import READ
-from training.cards import ModelCard, data_file, write_card
-from training.crossfit import CrossFitted, table_fold
+from training.crossfit import RANKING_ALONE, CrossFitted, table_fold
 from training.detector import train_detector
 from training.errors import TrainingError
 from training.examples import covers, edge_text, gold_pairs, pair_of
@@ -108,12 +108,13 @@ def train_aggregation(
         if done % 20 == 0:
             on_log(LogRow(done, 0, time.monotonic() - started, {"questions mined": done}))
 
-    with CrossFitted(settings.data.index, settings.ranking, settings.reranking) as crossfitted:
+    with CrossFitted(
+        settings.data.index, settings.ranking, settings.reranking, overrides=RANKING_ALONE
+    ) as crossfitted:  # fmt: skip
         lessons = list(mine_lessons(crossfitted, questions, advance=advance))
         if not lessons:
             raise TrainingError("no train question compares anything")
-        part = crossfitted.engine(questions[0]).part
-        scores = fit_aggregation(lessons, part.corpus, part.graph, out, settings)
+        scores = fit_aggregation(lessons, crossfitted.engine(questions[0]).index, out, settings)
     write_card(out, _card(settings, scores, time.monotonic() - started), weights=(DETECTOR, PLANS, ROWS))
     return scores
 
@@ -126,7 +127,7 @@ def mine_lessons(
     for question in questions:
         if not read_cues(question.text):
             continue
-        engine, subgraph = crossfitted.engine(question), crossfitted.ranked(question, k=READ)
+        engine, subgraph = crossfitted.engine(question), crossfitted.ranked(question, k=READ).subgraph
         pairs = [pair_of(scored.edge) for scored in subgraph.edges]
         gold = gold_pairs(engine.corpus, question)
         is_gold = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)
@@ -138,12 +139,12 @@ def mine_lessons(
 
 
 def fit_aggregation(
-    lessons: Sequence[Lesson], corpus: CorpusStore, graph: DataGraph, out: Path, settings: AggregationSettings
+    lessons: Sequence[Lesson], index: IndexReader, out: Path, settings: AggregationSettings
 ) -> dict[str, float]:
     """Write the three models; the scores are of models that did not see the question's table."""
     executor = Executor()
-    planned = [plan_lesson(lesson, corpus, graph, executor, tables=settings.tables) for lesson in lessons]
-    labels = [detector_label(lesson, corpus, graph, executor) for lesson in lessons]
+    planned = [plan_lesson(lesson, index, executor, tables=settings.tables) for lesson in lessons]
+    labels = [detector_label(lesson, index, executor) for lesson in lessons]
     marked = [(one, label) for one, label in zip(lessons, labels, strict=True) if label is not None]
     if not any(len(one.plans) for one in planned) or not marked:
         raise TrainingError("no train question compares anything over a table that retrieval found")
@@ -154,16 +155,14 @@ def fit_aggregation(
     texts, wanted = [one.question for one, _ in marked], [label for _, label in marked]
     out.mkdir(parents=True, exist_ok=True)
     train_detector(texts, wanted, steps=settings.detector_steps).save(out / DETECTOR)
-    (out / PLANS).write_text(train_plan_scorer(planned, settings).model, encoding="utf-8")
+    train_plan_scorer(planned, settings).trees.save(out / PLANS)
     train_row_bonus(bonuses, decay=settings.bonus_decay).save(out / ROWS)
     return scores
 
 
-def plan_lesson(
-    lesson: Lesson, corpus: CorpusStore, graph: DataGraph, executor: Executor, *, tables: int
-) -> PlannedLesson:
+def plan_lesson(lesson: Lesson, index: IndexReader, executor: Executor, *, tables: int) -> PlannedLesson:
     """All plans over the best tables of a lesson."""
-    restored = list(restore(corpus, graph, lesson.subgraph, count=tables))
+    restored = list(restore(index, lesson.subgraph, count=tables))
     head = [scored.score for scored in lesson.subgraph.edges[:HEAD]]
     plans = lay_plans(lesson.question, read_cues(lesson.question), restored, executor, head=head)
     return PlannedLesson(lesson, tuple(plans), np.array([_gold_share(plan, lesson.rows) for plan in plans]))
@@ -186,7 +185,7 @@ def train_plan_scorer(planned: Sequence[PlannedLesson], settings: AggregationSet
         weight=np.repeat([1 / np.sqrt(size) for size in sizes], sizes),
         feature_name=list(FEATURES),
     )
-    return PlanScorer(str(lightgbm.train(parameters, data, settings.trees).model_to_string()))
+    return PlanScorer(Trees.of(lightgbm.train(parameters, data, settings.trees)))
 
 
 def held_out_chances(
@@ -203,14 +202,14 @@ def held_out_chances(
     return chances
 
 
-def detector_label(lesson: Lesson, corpus: CorpusStore, graph: DataGraph, executor: Executor) -> bool | None:
+def detector_label(lesson: Lesson, index: IndexReader, executor: Executor) -> bool | None:
     """The weak label of a question; None for one that compares nothing or has no gold row."""
     cues = read_cues(lesson.question)
     if not cues or not lesson.rows:
         return None
-    number = corpus.table_of(min(lesson.rows))
-    size = int(corpus.segment_offsets[number + 1] - corpus.segment_offsets[number])
-    table = RestoredTable(corpus, graph, number, 0, np.zeros(size))
+    number = index.corpus.table_of(min(lesson.rows))
+    size = int(index.corpus.segment_offsets[number + 1] - index.corpus.segment_offsets[number])
+    table = RestoredTable(index, number, 0, np.zeros(size))
     plans = lay_plans(lesson.question, cues, [table], executor, head=[])
     exact = [plan for plan in plans if len(plan.rows) == 1 and _gold_share(plan, lesson.rows) == 1.0]
     shown = FEATURES.index("hint"), FEATURES.index("after_share"), FEATURES.index("born")
@@ -272,9 +271,11 @@ def _bonus_scores(
     }
 
 
-def raised(subgraph: Subgraph, gains: Mapping[int, float]) -> Subgraph:
+def raised(subgraph: Subgraph, gains: Mapping[int | None, float]) -> Subgraph:
     """A subgraph whose rows got their bonus; no row enters."""
-    return promote(subgraph, [(one, gains[row]) for one in subgraph.edges if (row := one.edge.segment) in gains])
+    return Subgraph.from_edges(
+        replace(one, score=one.score + gains.get(one.edge.segment, 0.0)) for one in subgraph.edges
+    )
 
 
 def _answer_rank(lesson: Lesson, subgraph: Subgraph) -> int:

@@ -170,7 +170,6 @@ def train_linker_command(
 ) -> None:
     """Train the linker on hyperlinks, or measure one: without --out nothing is trained."""
     from helios.models.linker.linker import Linker
-    from training.linker import LinkerRecipe, train_linker
 
     if out is None and evaluate is None:
         raise typer.BadParameter("give --out to train, --evaluate to measure, or both", param_hint="--out")
@@ -180,18 +179,23 @@ def train_linker_command(
         if out is None:
             linker = Linker.load(weights)
         else:
-            recipe = LinkerRecipe(seed=seed)
-            with _progress("training") as advance:
-                linker = train_linker(
-                    store,
-                    names[train_split],
-                    out,
-                    workdir=folder / "training",
-                    recipe=recipe,
-                    advance=advance,
-                )
+            linker = _train_linker(store, names[train_split], out, folder / "training", seed)
         if evaluate:
             _print_scores(_measure(store, linker, names[evaluate], questions, folder), as_json=as_json)
+
+
+def _train_linker(store: "CorpusStore", tables: list[str], out: Path, workdir: Path, seed: int) -> "Linker":
+    """Only training needs LightGBM: a linker is measured without the extra `train`."""
+    from training.errors import TrainingError
+
+    try:
+        from training.linker import LinkerRecipe, train_linker
+    except ModuleNotFoundError as error:
+        raise TrainingError(
+            f"training a linker needs {error.name!r}: install it, or helios-retrieval with the extra train"
+        ) from error
+    with _progress("training") as advance:
+        return train_linker(store, tables, out, workdir=workdir, recipe=LinkerRecipe(seed=seed), advance=advance)
 
 
 def _measure(

@@ -20,14 +20,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from helios.config import Section
-from helios.corpus import CorpusStore
 from helios.engine import Engine
+from helios.index.reader import Corpus
 from helios.models.adapters import apply_adapter, save_adapter
 from helios.models.bert import Bert, load_bert
+from helios.models.card import ModelCard, data_file, write_card
 from helios.models.encoder import MiniLMEncoder
 from helios.models.runtime import supports_bf16
 from helios.models.text import passage_text, segment_text
-from training.cards import ModelCard, data_file, write_card
 from training.checkpoints import load_best
 from training.distributed import world
 from training.encoder_lessons import Draw, contrast, draw, edge_text
@@ -73,7 +73,7 @@ class EncoderSettings(Section):
     """Of low-rank updates while they are trained."""
     max_tokens: int = Field(default=176, ge=32)
     segment_weight: float | None = Field(default=None, ge=0.0)
-    """Share of the row's own MaxSim (factored); None is that of the index."""
+    """Share of the row's own MaxSim (factored); None is that of the fused score."""
     logit_scale: float = Field(default=1.5, gt=0.0)
     """Scores times this are logits: MaxSim sums over a dozen tokens of mean weight 1."""
     depth: int = Field(default=100, ge=1)
@@ -104,7 +104,7 @@ class EncoderRecipe:
     """The encoder under training, with its lists (a recipe of `training.trainer`)."""
 
     def __init__(
-        self, corpus: CorpusStore, lessons: Sequence[Lesson], settings: EncoderSettings, token_weights: TokenWeights,
+        self, corpus: Corpus, lessons: Sequence[Lesson], settings: EncoderSettings, token_weights: TokenWeights,
         *, device: torch.device | str = "cpu", lanes: int = 1,
     ) -> None:  # fmt: skip
         torch.manual_seed(settings.train.seed)
@@ -183,7 +183,7 @@ class EncoderRecipe:
         if not lessons:
             return {}
         values = [self.values(lesson) for lesson in lessons]
-        found = measure_orders(lessons, values, "edge", logits=True)
+        found = measure_orders(lessons, values, "edge")
         alone = (found["alone AR@2"] + found["alone nDCG@50"]) / 2
         return {
             "score": alone, "reciprocal rank": reciprocal_rank(lessons, values), "AR@2": found["alone AR@2"],
@@ -311,7 +311,7 @@ def train_encoder(
             _lessons(settings, out)
         here.share(None)  # the others read what the leader mined
         recipe = EncoderRecipe(
-            engine.corpus, _lessons(settings, out), settings, engine.part.tokens.token_weights, device=device,
+            engine.corpus, _lessons(settings, out), settings, engine.index.tokens.token_weights, device=device,
             lanes=lanes,
         )  # fmt: skip
         described = {
@@ -325,7 +325,7 @@ def train_encoder(
 def _of_index(settings: EncoderSettings, engine: Engine) -> EncoderSettings:
     """What the index decides where the recipe leaves it open."""
     config = engine.config
-    weight = config.search.segment_weight if settings.segment_weight is None else settings.segment_weight
+    weight = engine.models.fused(config).fusion.segment if settings.segment_weight is None else settings.segment_weight
     return settings.model_copy(update={"base": settings.base or config.encoder.model, "segment_weight": weight})
 
 

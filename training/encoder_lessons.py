@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from helios.corpus import CorpusStore
 from helios.evaluation.measures import normalise
+from helios.index.reader import Corpus
 from helios.models.text import passage_text, segment_text
 from training.reranker_lessons import Lesson, Pair
 
@@ -63,7 +63,7 @@ def right_edges(lesson: Lesson) -> tuple[Pair, ...]:
     return (*best.values(), *lesson.missed)
 
 
-def contrast(lessons: Sequence[Lesson], draws: Sequence[Draw], corpus: CorpusStore) -> Contrast:
+def contrast(lessons: Sequence[Lesson], draws: Sequence[Draw], corpus: Corpus) -> Contrast:
     """Every question against all edges of the batch."""
     column = {pair: i for i, pair in enumerate(dict.fromkeys(pair for one in draws for pair in one.pairs))}
     words = {pair: f" {normalise(edge_text(corpus, pair))} " for pair in column}
@@ -84,7 +84,7 @@ def contrast(lessons: Sequence[Lesson], draws: Sequence[Draw], corpus: CorpusSto
     return Contrast(tuple(column), target, ignored)
 
 
-def edge_text(corpus: CorpusStore, pair: Pair) -> str:
+def edge_text(corpus: Corpus, pair: Pair) -> str:
     """Row and passage as one text, as a joint encoder reads them."""
     segment, passage = pair
     parts = [segment_text(corpus.segment(segment)).text] if segment >= 0 else []
@@ -92,6 +92,6 @@ def edge_text(corpus: CorpusStore, pair: Pair) -> str:
     return ". ".join(parts)
 
 
-def table_of(corpus: CorpusStore, pair: Pair) -> str | None:
+def table_of(corpus: Corpus, pair: Pair) -> str | None:
     """The table of an edge's row."""
     return corpus.segment_id(pair[0]).table_id if pair[0] >= 0 else None

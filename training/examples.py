@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow
 
-from helios.corpus import CorpusStore
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question
 from helios.index.durable import write_atomically
+from helios.index.reader import Corpus
 from helios.models.text import passage_text, segment_text
 from helios.types import Edge
+from training.crossfit import rank_edges
 from training.errors import TrainingError
 from training.holdout import is_held_out
 
@@ -87,7 +88,8 @@ def mine(engine: "Engine", question: Question, *, depth: int = 100) -> Example |
     gold = gold_pairs(engine.corpus, question)
     if not gold:
         return None
-    ranked = [(pair_of(scored.edge), scored.score) for scored in engine.retrieve_edges(question.text, k=depth).edges]
+    found = rank_edges(engine, question.text, k=depth).subgraph
+    ranked = [(pair_of(scored.edge), scored.score) for scored in found.edges]
     positives = [next((pair for pair, _ in ranked if covers(one, pair)), one) for one in gold]
     wrong = [
         (pair, score)
@@ -141,7 +143,7 @@ class ExampleStore(Sequence[Example]):
         self._table = table
 
     @classmethod
-    def open(cls, folder: Path, corpus: CorpusStore) -> "ExampleStore":
+    def open(cls, folder: Path, corpus: Corpus) -> "ExampleStore":
         """Open a finished or unfinished store; TrainingError where it is absent or of another corpus."""
         origin = _read_origin(folder)
         if origin is None:
@@ -189,7 +191,7 @@ def split(examples: Iterable[Example], *, held_out: float, seed: int = 13) -> tu
     return sides
 
 
-def gold_pairs(corpus: CorpusStore, question: Question) -> list[Pair]:
+def gold_pairs(corpus: Corpus, question: Question) -> list[Pair]:
     """The question's gold edges by number; those with nodes that the corpus lacks are left out."""
     pairs = []
     for gold in question.gold_edges:
@@ -205,7 +207,7 @@ def gold_pairs(corpus: CorpusStore, question: Question) -> list[Pair]:
     return list(dict.fromkeys(pairs))
 
 
-def edge_text(corpus: CorpusStore, pair: Pair) -> str:
+def edge_text(corpus: Corpus, pair: Pair) -> str:
     """The texts of an edge's nodes, as the encoder reads them, a line each."""
     segment, passage = pair
     texts = [] if segment == ABSENT else [segment_text(corpus.segment(segment)).text]
@@ -213,7 +215,7 @@ def edge_text(corpus: CorpusStore, pair: Pair) -> str:
     return "\n".join(texts)
 
 
-def corpus_hash(corpus: CorpusStore) -> str:
+def corpus_hash(corpus: Corpus) -> str:
     """A hash of the corpus that edge numbers belong to."""
     digest = hashlib.sha256()
     for names in (corpus.tables.ids(), corpus.passages.ids()):

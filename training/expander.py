@@ -18,19 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from helios.config import ExpansionSettings, Section
-from helios.corpus import CorpusStore
+from helios.config import AdvancedExpansionSettings, Section
 from helios.engine import Engine
 from helios.evaluation.expansion import linkable_edges
 from helios.evaluation.questions import Question, read_questions
 from helios.graph import DataGraph
-from helios.models.pairs import PairModel
-from helios.retrieval.expansion import NodeExpander
-from helios.retrieval.pairs import PAIR_FEATURES
-from helios.retrieval.stages import READ
+from helios.index.reader import Corpus, IndexReader
+from helios.models.card import ModelCard, data_file, write_card
+from helios.models.trees import Trees
+from helios.retrieval.expansion.candidates import PAIR_FEATURES, Reach, find_pairs
+from helios.retrieval.expansion.model import ROLE as CARD_ROLE
+from helios.retrieval.expansion.model import TREES
+from helios.retrieval.expansion.seeds import BestEdges
+from helios.retrieval.expansion.stage import READ, seeds_of
 from helios.types import Edge
-from training.cards import ModelCard, data_file, write_card
-from training.crossfit import CrossFitted, table_fold
+from training.crossfit import RANKING_ALONE, CrossFitted, rank_edges, table_fold
 from training.errors import TrainingError
 from training.log import LogRow
 from training.recipes import DataSettings, Role
@@ -110,20 +112,20 @@ def train_expander(
     if not any(group.gold.any() for group in groups):
         raise TrainingError("no question has a gold edge among the pairs that expansion looks at: nothing to learn")
     measures = cross_validate(groups, settings)
-    PairModel(fit(groups, settings)).save(out)
+    out.mkdir(parents=True, exist_ok=True)
+    Trees.of(fit(groups, settings)).save(out / TREES)
     card = ModelCard(
-        name="helios-pair-model", role="expander", summary=" ".join(SUMMARY.split()), base="none (trees)",
+        name="helios-pair-model", role=CARD_ROLE, summary=" ".join(SUMMARY.split()), base="none (trees)",
         data=tuple(data_file(path) for path in settings.data.questions),
-        settings=settings.model_dump(mode="json", exclude={"data", "ranking"}) | {"features": list(PAIR_FEATURES)},
+        settings=settings.model_dump(mode="json", exclude={"data", "ranking"}),
         scores=measures, limits=" ".join(LIMITS.split()), seconds=time.monotonic() - started,
+        needs={"features": PAIR_FEATURES},
     )  # fmt: skip
-    write_card(out, card, weights=["trees.txt"])
+    write_card(out, card, weights=[TREES])
     return measures
 
 
-def hide_links(
-    settings: ExpanderSettings, questions: Sequence[Question], corpus: CorpusStore, graph: DataGraph
-) -> Hidden:
+def hide_links(settings: ExpanderSettings, questions: Sequence[Question], corpus: Corpus, graph: DataGraph) -> Hidden:
     """The gold edges to find again."""
     draw = random.Random(settings.seed)
     missing: dict[str, frozenset[Edge]] = {}
@@ -165,18 +167,32 @@ def graph_without(graph: DataGraph, edges: Iterable[Edge], directory: Path) -> D
     )  # fmt: skip
 
 
+class Unlinked(IndexReader):
+    """An index as it would be with other links."""
+
+    def __init__(self, index: IndexReader, graph: DataGraph) -> None:
+        super().__init__(index.parts, index.layers, index.numbering, whole=index)
+        self._graph = graph
+
+    @property
+    def graph(self) -> DataGraph:  # type: ignore[override]
+        """The other links."""
+        return self._graph
+
+
 def mine_groups(settings: ExpanderSettings, questions: Sequence[Question]) -> Iterator[Group]:
     """The candidate pairs of every question that has an edge to find."""
-    assert settings.data.index is not None
-    with TemporaryDirectory() as folder, CrossFitted(settings.data.index, settings.ranking) as engines:
-        with Engine.open(settings.data.index) as plain:
-            hidden = hide_links(settings, questions, plain.corpus, plain.graph)
-            edges = {edge for own in hidden.lacking.values() for edge in own}
-            graph = graph_without(plain.graph, edges, Path(folder) / "graph")
+    index = settings.data.index
+    assert index is not None
+    with (
+        TemporaryDirectory() as folder, Engine.open(index) as plain,
+        CrossFitted(index, settings.ranking, overrides=RANKING_ALONE) as engines,
+    ):  # fmt: skip
+        hidden = hide_links(settings, questions, plain.corpus, plain.graph)
+        edges = {edge for own in hidden.lacking.values() for edge in own}
+        unlinked = Unlinked(plain.index, graph_without(plain.graph, edges, Path(folder) / "graph"))
         for question in _chosen(settings, questions, hidden):
-            engine = engines.engine(question)
-            engine.part.__dict__.update(graph=graph)
-            yield _group(engine, question, hidden)
+            yield _group(engines.engine(question), unlinked, question, hidden)
 
 
 def _chosen(settings: ExpanderSettings, questions: Sequence[Question], hidden: Hidden) -> list[Question]:
@@ -187,10 +203,9 @@ def _chosen(settings: ExpanderSettings, questions: Sequence[Question], hidden: H
     return found[: settings.questions]
 
 
-def _group(engine: Engine, question: Question, hidden: Hidden) -> Group:
-    expander = NodeExpander(engine.part, engine.encoder, ExpansionSettings())
-    query, subgraph = expander.query(question.text), engine.retrieve_edges(question.text, k=READ)
-    pairs = expander.finder.find(query, expander.seeds(query, subgraph), subgraph)
+def _group(engine: Engine, index: IndexReader, question: Question, hidden: Hidden) -> Group:
+    state = rank_edges(engine, question.text, k=READ, index=index)
+    pairs = find_pairs(state, seeds_of(state, BestEdges()), Reach())
     missing, lacking = hidden.missing[question.question_id], hidden.lacking[question.question_id]
     edges = [Edge(row, passage) for row, passage in zip(pairs.rows.tolist(), pairs.passages.tolist(), strict=True)]
     gold = np.array([edge in lacking for edge in edges], bool)
@@ -205,7 +220,7 @@ def cross_validate(groups: Sequence[Group], settings: ExpanderSettings) -> dict[
     The trees of a question saw no question on its table.
     """
     folds = np.array([table_fold(group.table, seed=settings.seed, folds=settings.folds) for group in groups])
-    beam = ExpansionSettings().beam
+    beam = AdvancedExpansionSettings().beam
     found = unlinked = 0
     for fold in range(settings.folds):
         held = [group for group, at in zip(groups, folds, strict=True) if at == fold]

@@ -13,22 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from helios.config import RerankSettings
 from helios.engine import Engine
 from helios.evaluation.questions import Question, read_questions
-from helios.index.durable import write_atomically
 from helios.models.base import NAME, WEIGHTS_SHA256
-from helios.models.encoder import TokenEncoder
-from helios.models.ranker import EdgeRanker
-from helios.retrieval.edges import FactoredEdges
-from helios.retrieval.late_reranker import ENCODER, LATE_FEATURES, late_encoder, late_features
-from training.cards import README, DataFile, ModelCard, completed, data_file, readme
-from training.crossfit import FOLDS, SHARES, CrossFitted
+from helios.models.card import README, ModelCard, data_file
+from helios.retrieval.reranking.late import ENCODER, LATE_FEATURES, NodeReading, late_encoder, late_features
+from helios.retrieval.reranking.late import ROLE as CARD_ROLE
+from training.crossfit import KEPT_MB, RANKING_ALONE, SHARES, CrossFitted, rank_edges
 from training.errors import TrainingError
 from training.examples import pair_of
 from training.holdout import share_of
 from training.log import LogRow
-from training.ranker import Group, RankerSettings, cross_validate, fit, graded
+from training.ranker import Group, RankerSettings, cross_validate, fit, graded, write_rankings
 from training.recipes import Role
 
 ENCODER_CARD = "token-encoder.md"
@@ -65,26 +61,28 @@ def train_late_reranker(
         if not path.is_file():
             raise TrainingError(f"{path}: no such file; expected an adapter that `helios train encoder` wrote")
     questions = [question for path in data.questions for question in read_questions(path)]
-    encoders = [late_encoder(path, RerankSettings()) for path in settings.shares or (settings.encoder,)]
+    paths = settings.shares or (settings.encoder,)
+    readings = [NodeReading(late_encoder(path), megabytes=KEPT_MB) for path in paths]
     started = time.monotonic()
     groups = []
-    with CrossFitted(data.index, settings.ranking) as fitted:
+    with CrossFitted(data.index, settings.ranking, overrides=RANKING_ALONE) as fitted:
         for question in questions:
-            groups.append(mine_group(fitted.engine(question), question, encoders, depth=settings.k1))
+            groups.append(mine_group(fitted.engine(question), question, readings, depth=settings.k1))
             if len(groups) % 100 == 0 or len(groups) == len(questions):
                 on_log(LogRow(len(groups), 0, time.monotonic() - started, {"of": len(questions)}))
     return write_late_reranker(groups, settings, out, seconds=time.monotonic() - started)
 
 
-def mine_group(engine: Engine, question: Question, encoders: Sequence[TokenEncoder], *, depth: int) -> Group:
+def mine_group(engine: Engine, question: Question, readings: Sequence[NodeReading], *, depth: int) -> Group:
     """The best edges of a question with what the encoder reads in them that never saw the question's table."""
-    edges = engine.edge_index
-    if not isinstance(edges, FactoredEdges) or edges.ranker is None:
+    state = rank_edges(engine, question.text, k=depth)
+    if state.ranked is None:
         raise TrainingError("late-interaction reranking orders what a learned ranking found: leave search.ranker alone")
-    subgraph = engine.retrieve_edges(question.text, k=depth)
-    encoder = encoders[share_of(question.table_id or question.question_id, len(encoders))]
-    features = late_features(engine.part, edges, encoder, question.text, subgraph)
-    return graded(engine.corpus, question, [pair_of(scored.edge) for scored in subgraph.edges], features)
+    reading = readings[share_of(question.table_id or question.question_id, len(readings))]
+    seen = set(state.ranked.edges)
+    head = [scored for scored in state.subgraph.edges if scored.edge in seen]
+    features = late_features(state, reading, head)
+    return graded(engine.corpus, question, [pair_of(scored.edge) for scored in head], features)
 
 
 def write_late_reranker(
@@ -92,45 +90,39 @@ def write_late_reranker(
 ) -> Mapping[str, float]:
     """Trees for all groups, the encoder with its card, what `CrossFitted` takes; returns cross-validated measures."""
     measures, calibration, folds = cross_validate(groups, settings, features=LATE_FEATURES, before="ranked")
-    recipe = settings.model_dump(mode="json", exclude={"data", "ranking", "encoder", "shares"})
-    recipe["shares"] = len(settings.shares)
-    data = tuple(data_file(path, records=len(groups)) for path in settings.data.questions)
-    card: dict[str, object] = {
-        "recipe": recipe, "questions": {file.name: file.sha256 for file in data}, "groups": len(groups),
-        "cross_validated": measures,
-    }  # fmt: skip
-    for number, trees in enumerate(folds):
-        ranker = EdgeRanker(trees, LATE_FEATURES, calibration)
-        ranker.save(out / FOLDS / str(number), card=card | {"without_fold": number})
-    EdgeRanker(fit(groups, settings, LATE_FEATURES), LATE_FEATURES, calibration).save(out, card=card)
     for number, path in enumerate(settings.shares):
-        share = out / SHARES / str(number) / ENCODER
-        share.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, share)
+        _copy(path, out / SHARES / str(number) / ENCODER)
     if settings.encoder is not None:
-        shutil.copyfile(settings.encoder, out / ENCODER)
+        _copy(settings.encoder, out / ENCODER)
         cards = (settings.encoder.parent / name for name in (ENCODER_CARD, README))  # of a reranker, or its own
         if card_file := next((path for path in cards if path.is_file()), None):
-            shutil.copyfile(card_file, out / ENCODER_CARD)
-    complete = completed(out, _card(data, recipe, measures, seconds), weights=("trees.txt", ENCODER))
-    write_atomically(out / README, readme(complete).encode())
+            _copy(card_file, out / ENCODER_CARD)
+    trees, card = fit(groups, settings, LATE_FEATURES), _card(settings, measures, len(groups), seconds)
+    write_rankings(out, trees, folds, calibration, card, beside=[ENCODER])
     return measures
 
 
+def _copy(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, target)
+
+
 def _card(
-    data: tuple[DataFile, ...], recipe: Mapping[str, Any], measures: Mapping[str, float], seconds: float | None
+    settings: LateRerankerSettings, measures: Mapping[str, float], groups: int, seconds: float | None
 ) -> ModelCard:  # fmt: skip
+    recipe = settings.model_dump(mode="json", exclude={"data", "ranking", "encoder", "shares"})
     return ModelCard(
-        name="late-reranker",
-        role="late-interaction reranker",
+        name="helios-late-reranker",
+        role=CARD_ROLE,
         summary="Orders the best edges that a trained token encoder has read: the encoder, and trees over what it "
         "finds, what the learned ranking saw of an edge, and its score.",
         base=f"{NAME} {WEIGHTS_SHA256}",
-        data=data,
-        settings=recipe,
-        scores={f"cross-validated {name}": value for name, value in measures.items()},
+        data=tuple(data_file(path, records=groups) for path in settings.data.questions),
+        settings={**recipe, "shares": len(settings.shares)},
+        scores=measures,
         limits="For indexes of that base encoder and the ranking that the lists came from.",
         seconds=seconds,
+        needs={"features": LATE_FEATURES, "base": WEIGHTS_SHA256},
     )
 
 

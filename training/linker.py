@@ -24,6 +24,7 @@ from helios.models.linker.linker import Linker, TableLinker
 from helios.models.linker.passages import PassageIndex
 from helios.models.linker.recognition import Recogniser
 from helios.models.linker.scorer import Scorer, ScorerSettings
+from helios.models.trees import Trees
 from helios.types import Table
 from training.linker_lessons import TableLessons, lessons, merge_lessons
 
@@ -70,7 +71,7 @@ def train_linker(
     first_tables, second_tables, threshold_tables = examples.shares()
     log.info("%d tables for the first scorer, %d for the second", len(first_tables), len(second_tables))
     first = _fit_first(examples, first_tables, recipe)
-    draft = Scorer(first, first, ScorerSettings(0.0, recipe.first_threshold))
+    draft = Scorer(first, None, ScorerSettings(0.0, recipe.first_threshold))
     second = _fit_second(examples, second_tables, draft, recipe)
     scorer = Scorer(first, second, ScorerSettings(0.0, recipe.first_threshold))
     threshold = _choose_threshold(examples, threshold_tables, scorer, recipe.edges_per_gold)
@@ -172,7 +173,7 @@ class _Examples:
         self._advance(stage, 1)
 
 
-def _fit_first(examples: _Examples, tables: list[int], recipe: LinkerRecipe) -> lightgbm.Booster:
+def _fit_first(examples: _Examples, tables: list[int], recipe: LinkerRecipe) -> Trees:
     generator = np.random.default_rng(recipe.seed)
     blocks: list[tuple[Array, Array]] = []
     for linker, members in examples.linkers(Scorer.untrained(), tables):
@@ -189,7 +190,7 @@ def _fit_first(examples: _Examples, tables: list[int], recipe: LinkerRecipe) -> 
     return _fit(features, labels, weights, FIRST_FEATURES, settings, recipe.first_rounds, recipe.seed)
 
 
-def _fit_second(examples: _Examples, tables: list[int], draft: Scorer, recipe: LinkerRecipe) -> lightgbm.Booster:
+def _fit_second(examples: _Examples, tables: list[int], draft: Scorer, recipe: LinkerRecipe) -> Trees:
     blocks: list[tuple[Array, Array, Array]] = []
     for linker, members in examples.linkers(draft, tables):
         for number in members:
@@ -213,7 +214,7 @@ def _fit(
     settings: dict[str, float],
     rounds: int,
     seed: int,
-) -> lightgbm.Booster:
+) -> Trees:
     log.info("fitting on %d pairs, %d of them links", len(labels), int(labels.sum()))
     parameters = {
         "objective": "binary", "min_data_in_leaf": 60, "max_bin": 127, "feature_fraction": 0.6,
@@ -222,7 +223,7 @@ def _fit(
         "monotone_constraints": [int(name in RISING) for name in names],
     } | settings  # fmt: skip
     data = lightgbm.Dataset(features, labels.astype(np.float32), weight=weights, feature_name=list(names))
-    return lightgbm.train(parameters, data, rounds)
+    return Trees.of(lightgbm.train(parameters, data, rounds))
 
 
 def _choose_threshold(examples: _Examples, tables: list[int], scorer: Scorer, edges_per_gold: float) -> float:

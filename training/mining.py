@@ -18,7 +18,7 @@ from pydantic import Field
 from helios.engine import Engine
 from helios.evaluation.questions import Question, read_questions
 from helios.index.durable import sha256_file
-from training.crossfit import CrossFitted
+from training.crossfit import RANKING_ALONE, CrossFitted
 from training.errors import TrainingError
 from training.holdout import is_held_out
 from training.recipes import DataSettings
@@ -58,7 +58,7 @@ def gather_lessons(data: LessonData, role: Role, path: Path, *, ranking: Path | 
     parts = path.with_name(f"{path.stem}.parts")
     parts.mkdir(parents=True, exist_ok=True)
     lessons = []
-    with CrossFitted(data.index, ranking) as fitted:
+    with CrossFitted(data.index, ranking, overrides=RANKING_ALONE) as fitted:
         for start in range(0, len(asked), CHUNK):
             chunk = asked[start : start + CHUNK]
             part = parts / f"{start:06d}-{_digest(chunk, data.index, role, ranking, depth)}.parquet"

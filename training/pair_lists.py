@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from helios.corpus import CorpusStore
-from helios.models.reranking.evidence_text import evidence_texts
-from helios.models.reranking.pair import Pair as ReadPair
-from helios.models.reranking.pair import PairReader, padded
+from helios.index.reader import Corpus
+from helios.retrieval.reranking.evidence_text import evidence_texts
+from helios.retrieval.reranking.pair_scorer import Pair as ReadPair
+from helios.retrieval.reranking.pair_scorer import PairReader, padded
 from training.reranker_lessons import Pair
 
 CHUNK = 12
@@ -20,7 +20,7 @@ Each = Callable[[Callable[[Sequence[ReadPair]], Tensor], Iterable[Sequence[ReadP
 class PairLists:
     """Reads the pairs of questions from a corpus and scores them."""
 
-    def __init__(self, corpus: CorpusStore, reader: PairReader, *, device: torch.device) -> None:
+    def __init__(self, corpus: Corpus, reader: PairReader, *, device: torch.device) -> None:
         self.corpus, self.reader, self.device = corpus, reader, device
 
     def logits(

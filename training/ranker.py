@@ -7,8 +7,7 @@ they are worth to a reader: a gold edge, another edge that holds the answer, or 
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.config import Section
-from helios.corpus import CorpusStore
 from helios.engine import Engine
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
-from helios.models.ranker import Calibration, EdgeRanker
-from helios.retrieval.edges import rank_features
-from helios.retrieval.features import FEATURES
-from training.crossfit import FOLDS, table_fold
+from helios.index.reader import Corpus
+from helios.models.card import ModelCard, data_file, write_card
+from helios.models.trees import Trees
+from helios.retrieval.ranking.features import FEATURES
+from helios.retrieval.ranking.model import TREES, Calibration
+from helios.retrieval.ranking.stage import ROLE as CARD_ROLE
+from helios.retrieval.ranking.stage import pair_features
+from helios.retrieval.state import edges_of, run_stages
+from training.crossfit import FOLDS, RANKING_ALONE, table_fold
 from training.errors import TrainingError
 from training.examples import Pair, covers, edge_text, gold_pairs, pair_of
 from training.log import LogRow
@@ -63,16 +66,17 @@ class Group:
 
 
 def mine_groups(engine: Engine, questions: Sequence[Question]) -> Iterator[Group]:
-    """One group a question, from a search without a learned ranking."""
-    part, depth = engine.part, engine.config.search.rank_depth
+    """One group a question, from edge retrieval alone."""
+    depth, retrieval = engine.config.advanced.search.rank_depth, engine.pipeline.stages[:1]
     for question in questions:
-        found = engine.edge_index.found(part, question.text, depth=depth)
-        features = rank_features(part, found, depth)
-        pairs = [pair_of(part.edge(int(unit))) for unit in found.candidates.units[:depth]]
-        yield graded(engine.corpus, question, pairs, features)
+        state = run_stages(engine.begin(question.text, k=depth), retrieval)
+        head = np.arange(min(depth, len(state.found)))
+        pairs = state.found.pairs.take(head)
+        _, features, _ = pair_features(state, pairs, state.found.scores.take(head))
+        yield graded(engine.corpus, question, [pair_of(edge) for edge in edges_of(state.index, pairs)], features)
 
 
-def graded(corpus: CorpusStore, question: Question, pairs: Sequence[Pair], features: NDArray[np.float32]) -> Group:
+def graded(corpus: Corpus, question: Question, pairs: Sequence[Pair], features: NDArray[np.float32]) -> Group:
     """A question's edges with what each is worth."""
     gold = gold_pairs(corpus, question)
     answers = np.array([contains_answer(edge_text(corpus, pair), question.answers) for pair in pairs], bool)
@@ -93,22 +97,43 @@ def train_ranker(
     questions = [question for path in settings.data.questions for question in read_questions(path)]
     started = time.monotonic()
     groups = []
-    with Engine.open(settings.data.index, overrides=["search.ranker=none"]) as engine:
+    with Engine.open(settings.data.index, overrides=["search.ranker=none", *RANKING_ALONE]) as engine:
         for group in mine_groups(engine, questions):
             groups.append(group)
             if len(groups) % 100 == 0 or len(groups) == len(questions):
                 on_log(LogRow(len(groups), 0, time.monotonic() - started, {"of": len(questions)}))
-        encoder = engine.part.tokens.encoder
+        needs = {
+            "features": FEATURES, "encoder": engine.index.encoder["fingerprint"], "fused": engine.pipeline.fused.name,
+            "bits": engine.index.bits,
+        }  # fmt: skip
     measures, calibration, folds = cross_validate(groups, settings)
-    files = {path.name: sha256(path.read_bytes()).hexdigest() for path in settings.data.questions}
-    card = {
-        "recipe": settings.model_dump(mode="json", exclude={"data"}), "questions": files, "groups": len(groups),
-        "encoder": encoder, "cross_validated": measures,
-    }  # fmt: skip
-    for number, trees in enumerate(folds):
-        EdgeRanker(trees, FEATURES, calibration).save(out / FOLDS / str(number), card=card | {"without_fold": number})
-    EdgeRanker(fit(groups, settings), FEATURES, calibration).save(out, card=card)
+    card = ModelCard(
+        name="helios-ranker", role=CARD_ROLE, summary="Puts the best hundred edges of a question in order.",
+        base="none (trees)", data=tuple(data_file(path) for path in settings.data.questions),
+        settings=settings.model_dump(mode="json", exclude={"data"}), scores=measures, needs=needs,
+        seconds=time.monotonic() - started,
+    )  # fmt: skip
+    write_rankings(out, fit(groups, settings), folds, calibration, card)
     return measures
+
+
+def write_rankings(
+    out: Path, trees: lightgbm.Booster, folds: Sequence[lightgbm.Booster], calibration: Calibration, card: ModelCard,
+    *, beside: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """The ranking of all groups and one a fold, each a folder that `EdgeRanker.load` reads.
+
+    `beside` names files that lie in `out` already and belong to the model.
+    """
+    card = replace(card, values={"calibration": asdict(calibration)})
+    for number, grown in enumerate(folds):
+        folder = out / FOLDS / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        Trees.of(grown).save(folder / TREES)
+        write_card(folder, replace(card, settings={**card.settings, "without_fold": number}), weights=[TREES])
+    out.mkdir(parents=True, exist_ok=True)
+    Trees.of(trees).save(out / TREES)
+    write_card(out, card, weights=[TREES, *beside])
 
 
 def cross_validate(

@@ -9,6 +9,7 @@ calibration. The trees that are written are then fitted to all questions.
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,10 +21,12 @@ from pydantic import Field
 from helios.config import Section
 from helios.engine import Engine
 from helios.evaluation.questions import Question, read_questions
+from helios.models.card import ModelCard, data_file, write_card
+from helios.models.trees import Trees
 from helios.reading.features import FEATURES, SPAN_FEATURES
-from helios.reading.ranker import SETTINGS, SPANS, TREES, AnswerRanker, Calibration, shares_of
+from helios.reading.ranker import ROLE as CARD_ROLE
+from helios.reading.ranker import SPANS, TREES, AnswerRanker, Calibration, shares_of
 from helios.reading.spanmodel import SpanReader
-from training.cards import ModelCard, data_file, write_card
 from training.checkpoints import load_best
 from training.crossfit import CrossFitted
 from training.errors import TrainingError
@@ -91,7 +94,9 @@ def train_reader(
         if done % 20 == 0:
             log("questions mined", done, done)
 
+    values: dict[str, Any] = {}
     with Engine.open(index) as engine, CrossFitted(index, settings.ranking) as crossfitted:
+        needs = {"encoder": engine.index.encoder["fingerprint"]}
         if settings.stage == "spans":
             scores = _train_spans(engine, questions, settings, out, advance, device=device, on_log=on_log)
             files = [SPANS]
@@ -101,13 +106,15 @@ def train_reader(
                 engine, questions, out / "examples", edges=settings.edges, k=settings.k, seed=settings.seed,
                 spans=spans, search=crossfitted.search if settings.ranking else None, advance=advance,
             )  # fmt: skip
-            ranker, scores = fit_reader(examples, settings, encoder=engine.encoder.fingerprint, log=log)
-            ranker.save(out)
-            files = [TREES, SETTINGS]
+            ranker, scores = fit_reader(examples, settings, log=log)
+            ranker.trees.save(out / TREES)
+            values = {"calibration": asdict(ranker.calibration)}
+            files = [TREES]
             if settings.span_model:
                 shutil.copyfile(settings.span_model, out / SPANS)
                 files.append(SPANS)
-    write_card(out, _card(settings, scores, time.monotonic() - started), weights=files)
+    card = _card(settings, scores, time.monotonic() - started)
+    write_card(out, replace(card, needs=needs, values=values), weights=files)
     return scores
 
 
@@ -131,7 +138,7 @@ def _train_spans(
 
 
 def fit_reader(
-    examples: Sequence[Example], settings: ReaderSettings, *, encoder: str = "",
+    examples: Sequence[Example], settings: ReaderSettings, *,
     log: Callable[[str, int, float], None] = lambda name, step, value: None,
 ) -> tuple[AnswerRanker, dict[str, float]]:  # fmt: skip
     """Trees for all examples, with what the held-out ones chose and measured."""
@@ -155,7 +162,7 @@ def fit_reader(
         "held-out questions": float(len(held_out)),
         "trees": float(rounds),
     }
-    return AnswerRanker(fit_trees(examples, settings, rounds), calibration, encoder=encoder), scores
+    return AnswerRanker(Trees.of(fit_trees(examples, settings, rounds)), calibration), scores
 
 
 def _questions(data: DataSettings) -> list[Question]:
@@ -254,7 +261,7 @@ def calibrate(scored: Sequence[FloatArray], examples: Sequence[Example]) -> Cali
 def _card(settings: ReaderSettings, scores: Mapping[str, float], seconds: float) -> ModelCard:
     return ModelCard(
         name="extractive-reader",
-        role="reader",
+        role=CARD_ROLE,
         summary="Gradient-boosted trees that choose an answer among the candidate spans of the best edges.",
         base="none; similarities come from the token encoder of the index",
         data=tuple(data_file(path) for path in settings.data.questions),

@@ -55,7 +55,7 @@ def mine_examples(
     `search` finds the evidence instead of the engine.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    vectors = StoredVectors(engine.part, engine.encoder)
+    vectors = StoredVectors(engine.index, engine.encoder)
     examples: list[Example] = []
     for start in range(0, len(questions), CHUNK):
         path = folder / f"examples-{start:06d}.npz"

@@ -230,7 +230,8 @@ def _gold(engine: Engine, question: Question) -> Iterator[EvidenceEdge]:
             continue
         rank += 1
         segment = None if segment_id is None else corpus.segment(corpus.segment_number(segment_id))
-        yield EvidenceEdge(rank, 0.0, Origin.LINKED, segment, None if passage is None else corpus.passages[passage])
+        found = None if passage is None else corpus.passages[passage]
+        yield EvidenceEdge(rank, score=0.0, probability=1.0, origin=Origin.LINKED, segment=segment, passage=found)
 
 
 def _lesson(record: Mapping[str, Any]) -> SpanLesson:

@@ -30,6 +30,7 @@ from training.log import LogRow
 Settings = TypeVar("Settings", bound=Section)
 
 ROLES = {
+    "fused": ("training.fused", "Fused score: what it is worth as log-odds, before any learned ranking."),
     "ranker": ("training.ranker", "Learned ranking of edges, from features of what the engine finds."),
     "encoder": ("training.encoder", "Token encoder f_e, factored or joint."),
     "late-reranker": ("training.late_reranker", "Late-interaction reranker: the order of edges read by an encoder."),
@@ -38,7 +39,7 @@ ROLES = {
     "reader": ("training.reader", "Extractive reader."),
     "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
     "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
-    "presence": ("training.presence", "Abstention: is what a question asks for in the corpus at all?"),
+    "probability": ("training.probability", "What scores mean: chances of evidence, and that the corpus holds any."),
     "spread": ("training.spread", "Spreading: what a repeated row or passage costs."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }

@@ -19,14 +19,14 @@ from pydantic import Field
 from torch import Tensor
 
 from helios.config import Section
-from helios.corpus import CorpusStore
 from helios.engine import Engine
+from helios.index.reader import Corpus
 from helios.models.adapters import save_adapter
 from helios.models.base import find_base_model
 from helios.models.bert import load_bert
-from helios.models.reranking.pair import PairReader, PairScorer, load_pair_scorer
+from helios.models.card import ModelCard, data_file, write_card
 from helios.models.runtime import supports_bf16
-from training.cards import ModelCard, data_file, write_card
+from helios.retrieval.reranking.pair_scorer import PairReader, PairScorer, load_pair_scorer
 from training.checkpoints import load_best
 from training.distributed import world
 from training.errors import TrainingError
@@ -95,8 +95,6 @@ class RerankerSettings(Section):
     """Right pairs of a list, with `residual`: the best ones that retrieval found."""
     late_scale: float = Field(default=2.0, ge=0.0)
     """Where the scale of late pooling begins; 20 makes differences of cosines those of logits."""
-    retrieval_logits: bool = True
-    """Whether the scores of retrieval are logits already: those of a learned ranking are, fused ones are not."""
     measured: int = Field(default=160, ge=1)
     """Held-out questions that choose the checkpoint; the end measures all of them."""
 
@@ -115,7 +113,7 @@ class RerankerRecipe:
     """The cross-encoder under training, with its lists (a recipe of `training.trainer`)."""
 
     def __init__(
-        self, corpus: CorpusStore, lessons: Sequence[Lesson], settings: RerankerSettings,
+        self, corpus: Corpus, lessons: Sequence[Lesson], settings: RerankerSettings,
         *, device: torch.device | str = "cpu",
     ) -> None:  # fmt: skip
         torch.manual_seed(settings.train.seed)
@@ -171,7 +169,7 @@ class RerankerRecipe:
         if not lessons:
             return {}
         values = [self.values(lesson) for lesson in lessons]
-        return measure_orders(lessons, values, self.settings.role, logits=self.settings.retrieval_logits)
+        return measure_orders(lessons, values, self.settings.role)
 
     def values(self, lesson: Lesson) -> NDArray[np.float32]:
         """Logits of a lesson's first k1 candidates, as search computes them."""
@@ -201,7 +199,7 @@ class RerankerRecipe:
         return replace(exported, tensors={**exported.tensors, **heads})
 
     def save(self, path: Path, exported: Exported, *, weight: float = 1.0) -> None:
-        """Write the file that `helios.models.reranking.embedded` reads; `weight` is what it counts beside retrieval."""
+        """Write the file that `EmbeddedReranker` reads; `weight` is what it counts beside retrieval."""
         metadata = {
             "role": self.settings.role, "pooling": self.settings.pooling, "max_tokens": str(self.settings.max_tokens),
             "base": self.base.sha256, "weight": str(weight),

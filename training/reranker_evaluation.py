@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.retrieval.rerank import Mix
 from training.reranker_lessons import Candidate, Lesson, Role
 
 WEIGHTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0)
@@ -32,18 +31,15 @@ class ListMeasures:
         return (self.answer_at_2 + self.ndcg) / 2 if role == "edge" else self.recall_at_seeds
 
 
-def measure_orders(
-    lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], role: Role, *, logits: bool = False
-) -> dict[str, float]:
+def measure_orders(lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], role: Role) -> dict[str, float]:
     """Measures of the best mixing weight, that weight, and the measures of retrieval's order.
 
-    `logits` says that the lessons' scores of retrieval are logits already, not fused MaxSim.
     `values` are the reranker's logits of each lesson's first candidates; the others are as good as they were found.
     """
-    by_weight = {weight: mean_measures(_orders(lessons, values, weight, logits=logits)) for weight in WEIGHTS}
+    by_weight = {weight: mean_measures(_orders(lessons, values, weight)) for weight in WEIGHTS}
     best = max(WEIGHTS, key=lambda weight: by_weight[weight].chosen(role))
     found, before = by_weight[best], by_weight[0.0]
-    alone = mean_measures(_orders(lessons, values, ALONE, logits=logits))
+    alone = mean_measures(_orders(lessons, values, ALONE))
     return {
         "score": found.chosen(role),
         "weight": best,
@@ -86,13 +82,12 @@ def list_accuracy(lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32
 
 
 def _orders(
-    lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], weight: float, *, logits: bool
+    lessons: Sequence[Lesson], values: Sequence[NDArray[np.float32]], weight: float
 ) -> Iterable[tuple[Lesson, Sequence[Candidate]]]:
     for lesson, scores in zip(lessons, values, strict=True):
-        mix = Mix(weight) if logits else Mix.of_fused(weight, lesson.candidates[0].score)
         gains = np.zeros(len(lesson.candidates))
-        gains[: len(scores)] = scores - scores.mean() if len(scores) else 0.0  # as `helios.retrieval.rerank.centred`
-        mixed = np.array([mix.of(c.score, gain) for c, gain in zip(lesson.candidates, gains.tolist(), strict=True)])
+        gains[: len(scores)] = scores - scores.mean() if len(scores) else 0.0  # as search centres them (`pair_reading`)
+        mixed = np.array([candidate.score for candidate in lesson.candidates]) + weight * gains
         yield lesson, [lesson.candidates[i] for i in np.argsort(-mixed, kind="stable")]
 
 

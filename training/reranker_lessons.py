@@ -19,6 +19,7 @@ from helios.evaluation.measures import contains_answer, distinct_gold
 from helios.evaluation.questions import Question
 from helios.index.durable import write_atomically
 from helios.types import Edge
+from training.crossfit import rank_edges
 
 Role = Literal["edge", "node"]
 Pair = tuple[int, int]
@@ -99,7 +100,7 @@ def mine(
 def _edge_lesson(engine: Engine, question: Question, depth: int) -> Lesson:
     gold = distinct_gold(question.gold_edges)
     candidates = []
-    for scored in engine.retrieve_edges(question.text, k=depth).edges:
+    for scored in rank_edges(engine, question.text, k=depth).subgraph.edges:
         edge = _with_text(engine, scored.edge)
         meets = [number for number, wanted in enumerate(gold) if edge.edge_id.covers(wanted)]
         has_answer = contains_answer(linearise_edge(edge), question.answers)

@@ -23,7 +23,7 @@ from helios.config import Section
 from helios.errors import ModelError
 from helios.index.durable import sha256_file
 from helios.llm import Message
-from training.cards import ModelCard, data_file, write_card
+from helios.models.card import ModelCard, data_file, write_card
 from training.checkpoints import load_best
 from training.distributed import leads
 from training.errors import TrainingError

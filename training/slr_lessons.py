@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from helios.corpus import CorpusStore
 from helios.index.durable import write_atomically
+from helios.index.reader import Corpus
 from helios.llm import Message, Request
 from helios.retrieval.refinement import llm_prompts as prompts
 from helios.types import Table
@@ -53,7 +53,7 @@ class Instruction:
 
 
 def instructions(
-    examples: Iterable[Example], corpus: CorpusStore, *, stars: int = 4, seed: int = 13
+    examples: Iterable[Example], corpus: Corpus, *, stars: int = 4, seed: int = 13
 ) -> Iterator[Instruction]:
     """Conversations for every example: detection, aggregation where it is one, and up to `stars` verifications.
 
@@ -74,7 +74,7 @@ def instructions(
         yield from _verifications(example, corpus, stars, chance)
 
 
-def _gold_rows(example: Example, corpus: CorpusStore, table: int) -> list[int]:
+def _gold_rows(example: Example, corpus: Corpus, table: int) -> list[int]:
     first, last = int(corpus.segment_offsets[table]), int(corpus.segment_offsets[table + 1])
     return sorted({segment - first for segment, _ in example.positives if first <= segment < last})
 
@@ -99,7 +99,7 @@ def _aggregation(example: Example, table: Table, rows: Sequence[int]) -> Iterato
         yield _instruction("aggregation", example, request, {"numbers": numbers})
 
 
-def _verifications(example: Example, corpus: CorpusStore, stars: int, chance: random.Random) -> Iterator[Instruction]:
+def _verifications(example: Example, corpus: Corpus, stars: int, chance: random.Random) -> Iterator[Instruction]:
     """The gold stars first, then the best wrong ones, whose reply is that nothing helps."""
     gold = {pair for pair in example.positives if ABSENT not in pair}
     spokes: dict[int, list[Pair]] = {}

@@ -3,35 +3,35 @@
     helios train spread --recipe configs/train/spread.yaml --out DIR data.index=INDEX ranking=RANKING ...
 
 Ranks are filled as search fills them. As long as no chosen edge holds the answer, the next one should: a conditional
-logit over the edges that are left, with the ranking's log-odds and the repeats as its only features.
+logit over the edges that are left, with the ranking's log-odds and the repeats as its only features. What is written
+is the folder that `helios.retrieval.spreading.Prices` loads.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import Field
 
-from helios.config import Section, SpreadSettings
+from helios.config import Section
 from helios.evaluation.measures import contains_answer
 from helios.evaluation.questions import Question, read_questions
 from helios.graph import Subgraph
-from helios.index.durable import write_atomically
-from helios.retrieval.spread import CANDIDATES, spread
+from helios.models.card import ModelCard, data_file, write_card
+from helios.retrieval.spreading import CANDIDATES, Prices, spread
+from helios.retrieval.spreading import ROLE as CARD_ROLE
+from helios.retrieval.state import run_stages
 from helios.types import Edge
-from training.cards import ModelCard, data_file, write_card
 from training.crossfit import CrossFitted, table_fold
 from training.errors import TrainingError
 from training.examples import edge_text, pair_of
 from training.log import LogRow
 from training.recipes import DataSettings, Role
 
-WEIGHTS = "spread.yaml"
 RANKS = (2, 5, 10)
 
 
@@ -69,7 +69,7 @@ class Choice:
 def train_spread(
     settings: SpreadRecipe, out: Path, *, device: Any = None, on_log: Callable[[LogRow], None] = lambda row: None
 ) -> Mapping[str, float]:
-    """Search the train questions, fit, measure by cross-validation, and write settings for `--config` to `out`.
+    """Search the train questions, fit, measure by cross-validation, and write the prices to `out`.
 
     Nothing here uses `device`. Raises TrainingError for settings without data, and where no choice can be learned.
     """
@@ -78,7 +78,8 @@ def train_spread(
     questions = [question for path in settings.data.questions for question in read_questions(path)]
     started = time.monotonic()
     lessons = []
-    with CrossFitted(settings.data.index, settings.ranking, settings.reranking) as fitted:
+    overrides = ["advanced.search.spread=0"]
+    with CrossFitted(settings.data.index, settings.ranking, settings.reranking, overrides=overrides) as fitted:
         for question in questions:
             lessons.append(mine_lesson(fitted, question, depth=settings.depth))
             if len(lessons) % 100 == 0 or len(lessons) == len(questions):
@@ -86,23 +87,21 @@ def train_spread(
     scores = cross_validate(lessons, settings)
     prices = fit(lessons, depth=settings.depth)
     out.mkdir(parents=True, exist_ok=True)
-    written = {"spread": prices.model_dump(mode="json")}
-    write_atomically(out / WEIGHTS, yaml.safe_dump(written, sort_keys=False).encode())
-    write_card(out, _card(settings, scores, prices, time.monotonic() - started), weights=(WEIGHTS,))
+    write_card(out, _card(settings, scores, prices, time.monotonic() - started))
     return {**scores, "row": prices.row, "passage": prices.passage}
 
 
 def mine_lesson(fitted: CrossFitted, question: Question, *, depth: int) -> SpreadLesson:
     """What search has for a question before it spreads."""
     engine = fitted.engine(question)
-    found = engine.stages.expand(question.text, fitted.ranked(question, k=engine.stages.depth))
-    best = engine.stages.refine(question.text, found).subgraph.top(CANDIDATES * depth)
+    state = run_stages(engine.begin(question.text, k=CANDIDATES * depth), fitted.stages(question))
+    best = state.subgraph.top(CANDIDATES * depth)
     texts = (edge_text(engine.corpus, pair_of(scored.edge)) for scored in best.edges)
     answers = np.array([contains_answer(text, question.answers) for text in texts], bool)
     return SpreadLesson(question.table_id or question.question_id, best, answers)
 
 
-def fit(lessons: Sequence[SpreadLesson], *, depth: int, steps: int = 50) -> SpreadSettings:
+def fit(lessons: Sequence[SpreadLesson], *, depth: int, steps: int = 50) -> Prices:
     """The prices, in log-odds of the ranking, by Newton's method; TrainingError where no choice has a right edge."""
     made = [choice for lesson in lessons for choice in choices(lesson, depth=depth) if choice.right.any()]
     if not made:
@@ -122,7 +121,7 @@ def fit(lessons: Sequence[SpreadLesson], *, depth: int, steps: int = 50) -> Spre
         if np.abs(move).max() < 1e-6:
             break
     row, passage = (max(0.0, round(float(-weight / weights[0]), 2)) for weight in weights[1:])
-    return SpreadSettings(depth=depth, row=row, passage=passage)
+    return Prices(row=row, passage=passage)
 
 
 def choices(lesson: SpreadLesson, *, depth: int) -> list[Choice]:
@@ -158,7 +157,7 @@ def cross_validate(lessons: Sequence[SpreadLesson], settings: SpreadRecipe) -> d
             lesson = lessons[place]
             holds = dict(zip((scored.edge for scored in lesson.subgraph.edges), lesson.answers, strict=True))
             before.append(list(holds.values()))
-            after.append([holds[scored.edge] for scored in spread(lesson.subgraph, prices).edges])
+            after.append([holds[scored.edge] for scored in spread(lesson.subgraph, prices, ranks=settings.depth).edges])
     measures = {"questions": float(len(lessons))}
     for name, orders in (("as ranked", before), ("spread", after)):
         measures |= {f"{name} AR@{k}": float(np.mean([any(order[:k]) for order in orders])) for k in RANKS}
@@ -170,10 +169,10 @@ def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return raised / raised.sum()
 
 
-def _card(settings: SpreadRecipe, scores: Mapping[str, float], prices: SpreadSettings, seconds: float) -> ModelCard:
+def _card(settings: SpreadRecipe, scores: Mapping[str, float], prices: Prices, seconds: float) -> ModelCard:
     return ModelCard(
-        name="spread",
-        role="spread",
+        name="helios-spreading",
+        role=CARD_ROLE,
         summary=f"Log-odds that an edge loses: {prices.row} for a repeated row, {prices.passage} for a passage.",
         base="none",
         data=tuple(data_file(path) for path in settings.data.questions),
@@ -181,6 +180,7 @@ def _card(settings: SpreadRecipe, scores: Mapping[str, float], prices: SpreadSet
         scores=dict(scores),
         limits="In log-odds of the ranking that the lists came from: another ranking wants its own.",
         seconds=seconds,
+        values=asdict(prices),
     )
 
 

@@ -10,12 +10,12 @@ from safetensors import safe_open
 from torch import Tensor
 from torch.nn import functional as F
 
-from helios.corpus import CorpusStore
 from helios.errors import ModelError
+from helios.index.reader import Corpus
 from helios.models.base import BaseModel
 from helios.models.bert import load_bert
-from helios.models.reranking.pair import PairReader, load_pair_scorer
 from helios.models.runtime import supports_bf16
+from helios.retrieval.reranking.pair_scorer import PairReader, load_pair_scorer
 from training.errors import TrainingError
 from training.pair_lists import PairLists
 from training.reranker_lessons import Pair
@@ -24,7 +24,7 @@ from training.reranker_lessons import Pair
 class Teacher:
     """A trained edge reranker, frozen; the same lists get the same bits, whatever the number of cores."""
 
-    def __init__(self, path: Path, base: BaseModel, corpus: CorpusStore, *, device: torch.device, lanes: int) -> None:
+    def __init__(self, path: Path, base: BaseModel, corpus: Corpus, *, device: torch.device, lanes: int) -> None:
         try:
             self._scorer = load_pair_scorer(load_bert(base.folder), path).to(device).requires_grad_(False)
         except ModelError as error:

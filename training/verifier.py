@@ -19,11 +19,11 @@ from pydantic import Field
 from helios.config import Section
 from helios.errors import EvaluationError
 from helios.evaluation.questions import Question, read_questions
+from helios.models.card import ModelCard, data_file, write_card
 from helios.retrieval.refinement.scorer import Verifier
-from helios.retrieval.refinement.verification import edge_features, pair_scores
+from helios.retrieval.refinement.verification import edge_features
 from training.aggregation import area_under_curve
-from training.cards import ModelCard, data_file, write_card
-from training.crossfit import CrossFitted
+from training.crossfit import RANKING_ALONE, CrossFitted
 from training.errors import TrainingError
 from training.examples import covers, gold_pairs, pair_of
 from training.holdout import is_held_out
@@ -71,7 +71,7 @@ def train_verifier_role(
     questions = [question for path in settings.data.questions for question in read_questions(path)][:: settings.every]
     started = time.monotonic()
     lessons = []
-    with CrossFitted(settings.data.index, settings.ranking) as crossfitted:
+    with CrossFitted(settings.data.index, settings.ranking, overrides=RANKING_ALONE) as crossfitted:
         for lesson in mine_verifier_lessons(crossfitted, questions, settings):
             lessons.append(lesson)
             if len(lessons) % 20 == 0:
@@ -87,19 +87,16 @@ def mine_verifier_lessons(
 ) -> Iterator[VerifierLesson]:
     """One lesson for every question with gold edges, as the engine searches a new question."""
     for question in questions:
-        engine = crossfitted.engine(question)
-        part, gold = engine.part, gold_pairs(engine.corpus, question)
-        subgraph = engine.retrieve_edges(question.text, k=settings.edges)
-        if not gold or not len(subgraph):
+        gold = gold_pairs(crossfitted.engine(question).corpus, question)
+        state = crossfitted.ranked(question, k=settings.edges)
+        if not gold or not len(state.subgraph):
             continue
-        query = part.query(engine.encoder, question.text)
-        together, alone = pair_scores(part, query, [scored.edge for scored in subgraph.edges])
-        pairs = [pair_of(scored.edge) for scored in subgraph.edges]
-        evidence = np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool)
+        _, features = edge_features(state, state.subgraph.edges)
+        pairs = [pair_of(scored.edge) for scored in state.subgraph.edges]
         yield VerifierLesson(
-            edge_features(subgraph, part.graph, together, alone),
-            evidence,
-            np.array([scored.score for scored in subgraph.edges]),
+            features,
+            np.array([any(covers(one, pair) for one in gold) for pair in pairs], bool),
+            np.array([scored.score for scored in state.subgraph.edges]),
             is_held_out(question.table_id or question.question_id, share=settings.data.held_out),
         )
 

@@ -19,7 +19,9 @@ import hashlib
 import pyarrow as pa
 
 FORMAT = "helios-corpus"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Version 1 had neither `source` nor `metadata`."""
 MANIFEST = "corpus.json"
 SEGMENTS = "segments.npy"
 TABLES = "tables"
@@ -41,6 +43,8 @@ TABLE_SCHEMA = pa.schema(
         pa.field("link_rows", pa.list_(pa.int32()), nullable=False),
         pa.field("link_columns", pa.list_(pa.int32()), nullable=False),
         pa.field("link_passages", pa.list_(pa.utf8()), nullable=False),
+        pa.field("source", pa.utf8(), nullable=False),
+        pa.field("metadata", pa.utf8(), nullable=False),  # JSON, empty for none
     ]
 )
 PASSAGE_SCHEMA = pa.schema(
@@ -49,6 +53,8 @@ PASSAGE_SCHEMA = pa.schema(
         pa.field("title", pa.utf8(), nullable=False),
         pa.field("text", pa.utf8(), nullable=False),
         pa.field("url", pa.utf8(), nullable=False),
+        pa.field("source", pa.utf8(), nullable=False),
+        pa.field("metadata", pa.utf8(), nullable=False),
     ]
 )
 

@@ -7,11 +7,13 @@
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from helios.corpus.shape import INFOBOX_HEADER, shaped_table
-from helios.types import Hyperlink, Passage, Table, TableKind
+from helios.types import Hyperlink, Metadata, Passage, Table, TableKind
 
 Json = Mapping[str, Any]
 
@@ -58,7 +60,13 @@ def parse_record(value: object, *, check_text: bool = True) -> Table | Passage:
     if "content" in value and "type" in value:
         return _unit(value)
     if "text" in value:
-        return Passage(_id(value), _text(value, "title"), _text(value, "text"), _text(value, "url"))
+        return Passage(
+            _id(value),
+            _text(value, "title"),
+            _text(value, "text"),
+            _text(value, "url"),
+            metadata=record_metadata(value),
+        )
     raise RecordShapeError("neither a table (header and rows) nor a passage (text)")
 
 
@@ -133,7 +141,7 @@ def _table(value: Json) -> Table:
         url=_text(value, "url"),
         kind=_kind(value),
     )
-    return _with_links(table, linked + _links(value))
+    return _with_links(replace(table, metadata=record_metadata(value)), linked + _links(value))
 
 
 def _cell(cell: object) -> tuple[object, tuple[str, ...]]:
@@ -145,6 +153,29 @@ def _cell(cell: object) -> tuple[object, tuple[str, ...]]:
     if len(cell) == 2 and isinstance(cell[1], list | tuple) and all(isinstance(url, str) for url in cell[1]):
         return cell[0], tuple(cell[1])
     raise RecordShapeError("a cell is a list, expected text, a number or [text, [urls]]")
+
+
+def record_metadata(value: Json) -> Metadata:
+    """The record's own fields; those of an object within are named `outer.inner`."""
+    fields = value.get("metadata")
+    if fields is None:
+        return ()
+    if not isinstance(fields, Mapping):
+        raise RecordShapeError(f"`metadata` is {type(fields).__name__}, expected an object")
+    return tuple(sorted(_scalars(fields, "")))
+
+
+def _scalars(fields: Json, prefix: str) -> Iterator[tuple[str, str | float | bool]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _scalars(value, f"{prefix}{name}.")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise RecordShapeError(f"`metadata.{prefix}{name}` is {value}, expected a finite number")
+        elif isinstance(value, str | bool | int | float):
+            yield f"{prefix}{name}", value
+        elif value is not None:
+            kind = type(value).__name__
+            raise RecordShapeError(f"`metadata.{prefix}{name}` is {kind}, expected text, a number, true or false")
 
 
 def _kind(value: Json) -> TableKind:
@@ -169,17 +200,7 @@ def _with_links(table: Table, links: tuple[Hyperlink, ...]) -> Table:
     for link in links:
         if not (0 <= link.row < len(table.rows) and 0 <= link.column < len(table.header)):
             raise RecordShapeError(f"link to cell ({link.row}, {link.column}), which the table does not have")
-    return Table(
-        table.table_id,
-        table.title,
-        table.header,
-        table.rows,
-        table.section,
-        table.intro,
-        table.url,
-        table.kind,
-        links,
-    )
+    return replace(table, hyperlinks=links)
 
 
 def _unit(value: Json) -> Table | Passage:
@@ -192,12 +213,14 @@ def _unit(value: Json) -> Table | Passage:
     )
     match value["type"], content:
         case "text", str():
-            return Passage(unit_id, title, content, url)
+            return Passage(unit_id, title, content, url, metadata=record_metadata(value))
         case "table", {"columns": list(columns), "rows": list(rows)}:
-            return _table({"id": unit_id, "title": title, "url": url, "header": columns, "rows": rows})
+            record = {"id": unit_id, "title": title, "url": url, "header": columns, "rows": rows}
+            return _table(record | {"metadata": value.get("metadata")})
         case "infobox", Mapping():
             rows = [*_attributes(content, ())]
-            return shaped_table(unit_id, title, INFOBOX_HEADER, rows, url=url, kind=TableKind.INFOBOX)
+            table = shaped_table(unit_id, title, INFOBOX_HEADER, rows, url=url, kind=TableKind.INFOBOX)
+            return replace(table, metadata=record_metadata(value))
     raise RecordShapeError(f"a unit of type {value['type']!r} with {type(content).__name__} content")
 
 

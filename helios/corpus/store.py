@@ -18,7 +18,7 @@ import pyarrow as pa
 from helios.corpus import layout
 from helios.corpus.writer import CorpusWriter
 from helios.errors import IndexFormatError
-from helios.types import Hyperlink, Passage, Segment, SegmentId, Table, TableKind
+from helios.types import Hyperlink, Metadata, Passage, Segment, SegmentId, Table, TableKind
 
 __all__ = ["CorpusStore", "CorpusWriter", "PassageRecords", "Records", "TableRecords"]
 
@@ -70,6 +70,12 @@ class Records(Sequence[Record], Generic[Record]):
     def titles(self) -> Iterator[str]:
         """All titles in number order, without reading anything else."""
         return (values[0] for values in self._rows(["title"], 0, self._count))
+
+    def column(self, name: str) -> list[str]:
+        """One field of all records in number order, without reading anything else; empty texts where none is stored."""
+        if name not in self._reader.schema.names:
+            return [""] * self._count
+        return [values[0] for values in self._rows([name], 0, self._count)]
 
     def id(self, number: int) -> str:
         """The id of one record."""
@@ -135,7 +141,9 @@ class PassageRecords(Records[Passage]):
     """The passages of a store in number order."""
 
     def _record(self, fields: dict[str, Any]) -> Passage:
-        return Passage(fields["id"], fields["title"], fields["text"], fields["url"])
+        return Passage(
+            fields["id"], fields["title"], fields["text"], fields["url"], fields.get("source", ""), _metadata(fields)
+        )
 
 
 class TableRecords(Records[Table]):
@@ -170,6 +178,8 @@ class TableRecords(Records[Table]):
             url=fields["url"],
             kind=TableKind(fields["kind"]),
             hyperlinks=tuple(Hyperlink(row, column, passage_id) for row, column, passage_id in links),
+            source=fields.get("source", ""),
+            metadata=_metadata(fields),
         )
 
 
@@ -188,6 +198,10 @@ class CorpusStore:
         self.passages = passages
         self.segment_offsets = segment_offsets
         """int64[T+1]: the number of the first segment of every table, then the number of all segments."""
+
+    def __repr__(self) -> str:
+        counts = f"tables={len(self.tables)}, segments={self.segment_count}, passages={len(self.passages)}"
+        return f"CorpusStore({str(self.directory)!r}, {counts})"
 
     @classmethod
     def open(cls, directory: Path | str) -> "CorpusStore":
@@ -242,6 +256,12 @@ class CorpusStore:
         return table, segment - int(self.segment_offsets[table])
 
 
+def _metadata(fields: dict[str, Any]) -> Metadata:
+    """A record's own fields, sorted by name."""
+    stored = fields.get("metadata")
+    return tuple(sorted(json.loads(stored).items())) if stored else ()
+
+
 def _read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / layout.MANIFEST
     try:
@@ -252,9 +272,9 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
         raise IndexFormatError(f"{path}: not valid JSON ({error})") from error
     if not isinstance(manifest, dict) or manifest.get("format") != layout.FORMAT:
         raise IndexFormatError(f"{path}: not a HELIOS corpus")
-    if manifest.get("version") != layout.VERSION:
+    if manifest.get("version") not in layout.READABLE:
         raise IndexFormatError(
-            f"{path}: version {manifest.get('version')} is not {layout.VERSION}, the one this code reads"
+            f"{path}: version {manifest.get('version')}, this code reads up to {layout.VERSION}: upgrade HELIOS"
         )
     try:
         for name, size in manifest["files"].items():

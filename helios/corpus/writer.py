@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from helios.corpus import layout
 from helios.errors import CorpusError
-from helios.types import Passage, Table
+from helios.types import Metadata, Passage, Table
 
 _TEMPORARY = ".partial"
 
@@ -50,7 +50,10 @@ class CorpusWriter:
         """Append one record. CorpusError for a table that is not rectangular or text that is not Unicode."""
         if isinstance(record, Passage):
             passage = record
-            self._passages.add(passage.passage_id, (passage.title, passage.text, passage.url))
+            self._passages.add(
+                passage.passage_id,
+                (passage.title, passage.text, passage.url, passage.source, _as_json(passage.metadata)),
+            )
             return
         table = record
         _check_shape(table)
@@ -60,7 +63,7 @@ class CorpusWriter:
             table.table_id,
             (table.title, table.section, table.intro, table.url, table.kind.value, table.header, cells),
             ([link.row for link in links], [link.column for link in links]),
-            [link.passage_id for link in links],
+            ([link.passage_id for link in links], table.source, _as_json(table.metadata)),
         )
         self._segment_offsets.append(self._segment_offsets[-1] + len(table.rows))
 
@@ -122,9 +125,9 @@ class _RecordWriter:
         record_id: str,
         texts: tuple[str | tuple[str, ...] | list[str], ...],
         numbers: tuple[list[int], ...] = (),
-        last: list[str] | None = None,
+        last: tuple[str | list[str], ...] = (),
     ) -> None:
-        values: tuple[Any, ...] = (record_id, *texts, *numbers, *(() if last is None else (last,)))
+        values: tuple[Any, ...] = (record_id, *texts, *numbers, *last)
         size = sum(_utf8_size(record_id, value) for value in values)
         if self._buffered_bytes and self._buffered_bytes + size > layout.BATCH_BYTES:
             self._flush()
@@ -195,6 +198,10 @@ def _check_shape(table: Table) -> None:
     for link in table.hyperlinks:
         if not (0 <= link.row < len(table.rows) and 0 <= link.column < width):
             raise CorpusError(f"table {table.table_id!r}: hyperlink to missing cell ({link.row}, {link.column})")
+
+
+def _as_json(metadata: Metadata) -> str:
+    return json.dumps(dict(metadata), ensure_ascii=False, sort_keys=True) if metadata else ""
 
 
 def _utf8_size(record_id: str, value: str | tuple[str, ...] | list[str] | list[int]) -> int:

@@ -1,8 +1,15 @@
-"""`helios eval`: measure an index, and baselines beside it, against questions with known evidence."""
+"""`helios eval`: measure an index, or registered sources, against questions with known evidence.
+
+retrieval   ranked lists: AR@k, nDCG, table recall, latency; baselines beside them
+answers     EM and F1 of the answers that are read from them
+ablate      the search against variants of itself
+load        many questions at once: the same results, questions a second, memory
+sources     databases, graphs and corpora behind the routing layer
+"""
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -14,25 +21,41 @@ from rich.progress import Progress
 
 from helios.errors import EvaluationError
 from helios.evaluation.aggregation import Kind, of_kind
-from helios.evaluation.answers import measure_answers, with_answers
-from helios.evaluation.baselines import K1, B, Bm25Baseline, DenseBaseline
-from helios.evaluation.edges import RankedEdge, ranked_edges
-from helios.evaluation.evaluate import EvaluationReport, Search, evaluate
-from helios.evaluation.exactness import Exactness, measure_exactness
-from helios.evaluation.expansion import Recovery, count_recovered
-from helios.evaluation.late_interaction import LateInteraction
+from helios.evaluation.baselines import K1, B
 from helios.evaluation.questions import Question, read_questions
-from helios.evaluation.report import render, to_json
-from helios.evaluation.runs import write_qrels, write_run
 from helios.evaluation.sources.options import CONFIDENCE, Layout, Method
 from helios.evaluation.units import RetrievalUnit
-from helios.retrieval.edges import fusion_of
 
 if TYPE_CHECKING:
     from helios.engine import Engine
-    from helios.evaluation.ablation.variants import Group
-    from helios.graph import Subgraph
+    from helios.evaluation.edges import RankedEdge
+    from helios.evaluation.evaluate import EvaluationReport, Search
+    from helios.evaluation.exactness import Exactness
+    from helios.evaluation.expansion import Recovery
     from helios.types import Evidence
+
+app = typer.Typer(
+    name="eval", no_args_is_help=True, add_completion=False, rich_markup_mode="rich",
+    help="Measure an index, or registered sources, against questions with known evidence.",
+)  # fmt: skip
+
+Index = Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")]
+Questions = Annotated[Path, typer.Option("--questions", help="Questions as .jsonl or .jsonl.gz.")]
+Depth = Annotated[int, typer.Option("-k", "--depth", min=1, help="Edges looked at per question.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Only this many questions, from the first.")]
+OfKind = Annotated[
+    Kind | None, typer.Option("--kind", help="Only questions with a superlative or an ordinal, or only the others.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of samples and of bootstrap intervals.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file with settings that differ.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PerQuestion = Annotated[bool, typer.Option("--per-question", help="With --json: also every question's figures.")]
+Llm = Annotated[
+    str | None,
+    typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
+]
+Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model.")]
 
 
 class Baseline(StrEnum):
@@ -51,14 +74,16 @@ class Baseline(StrEnum):
         return RetrievalUnit(self.value.partition("-")[2])
 
 
-def eval_command(
-    questions: Annotated[
-        Path, typer.Option("--questions", help="Questions as .jsonl or .jsonl.gz; with --sources see --layout.")
-    ],
-    index: Annotated[Path | None, typer.Option("--index", help="Folder of the index.")] = None,
+@app.command()
+def retrieval(
+    index: Index,
+    questions: Questions,
     run: Annotated[Path | None, typer.Option("--run", help="Write the ranked lists as a TREC run.")] = None,
     qrels: Annotated[
         Path | None, typer.Option("--qrels", help="Write gold edges as TREC qrels, resolved against the run.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", help="A TREC run to compare with, question by question.")
     ] = None,
     baseline: Annotated[
         list[Baseline] | None, typer.Option("--baseline", help="Measure a baseline too; repeatable.")
@@ -70,180 +95,238 @@ def eval_command(
         RetrievalUnit | None,
         typer.Option("--unit", help="Late interaction alone over this unit, instead of the whole search."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", "--depth", min=1, help="Edges looked at per question.")] = 50,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Only this many questions, from the first.")
-    ] = None,
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="Only questions with a superlative or an ordinal, or only the others.")
-    ] = None,
-    k1: Annotated[float, typer.Option("--bm25-k1", min=0.0, help="BM25's term saturation.")] = K1,
-    b: Annotated[float, typer.Option("--bm25-b", min=0.0, max=1.0, help="BM25's length normalisation.")] = B,
-    ablate: Annotated[
-        str | None,
-        typer.Option("--ablate", help="Compare variants: all, or stages,edges,units,beam,prompts."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="With --ablate or --sources: folder for figures by question; resumed."),
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
-    ] = None,
     exact: Annotated[
         int, typer.Option("--exact", min=0, help="Compare candidates with an exact scan for this many questions.")
     ] = 0,
     recovery: Annotated[
         bool, typer.Option("--recovery", help="Also count gold links that the graph lacks and that expansion finds.")
     ] = False,
-    answers: Annotated[
-        bool, typer.Option("--answers", help="Also answer every question, and measure EM and F1.")
+    reliability: Annotated[
+        bool,
+        typer.Option("--reliability", help="Also compare the probabilities of edges with how often they are gold."),
     ] = False,
-    llm: Annotated[
-        str | None,
-        typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
-    ] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap intervals.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    per_question: Annotated[
-        bool, typer.Option("--per-question", help="With --json: also every question's figures.")
-    ] = False,
-    sources: Annotated[
-        Path | None,
-        typer.Option("--sources", metavar="FILE", help="Measure registered sources instead of an index."),
-    ] = None,
-    layout: Annotated[Layout, typer.Option("--layout", help="With --sources: how the questions are laid out.")] = (
-        Layout.PLAIN
-    ),
-    source: Annotated[
-        str | None, typer.Option("--source", help="With --sources: the registered name of the one gold source.")
-    ] = None,
-    method: Annotated[
-        list[Method] | None, typer.Option("--method", help="With --sources: what is measured; repeatable.")
-    ] = None,
-    candidates: Annotated[
-        int, typer.Option("--candidates", min=1, help="With --sources: sources asked per question.")
-    ] = 3,
-    sample: Annotated[
-        int | None, typer.Option("--sample", min=1, help="With --sources: so many questions of each paradigm.")
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", min=0.0, max=1.0, help="With --sources: from which a query is an answer.")
-    ] = CONFIDENCE,
-    gold: Annotated[bool, typer.Option("--gold", help="With --sources: check the gold queries alone.")] = False,
-    judge: Annotated[bool, typer.Option("--judge", help="With --sources: the language model judges too.")] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="With --sources: leave out records that cannot be used.")
-    ] = False,
+    k1: Annotated[float, typer.Option("--bm25-k1", min=0.0, help="BM25's term saturation.")] = K1,
+    b: Annotated[float, typer.Option("--bm25-b", min=0.0, max=1.0, help="BM25's length normalisation.")] = B,
+    k: Depth = 50,
+    limit: Limit = None,
+    kind: OfKind = None,
+    seed: Seed = 0,
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    llm: Llm = None,
+    model: Model = None,
+    as_json: AsJson = False,
+    per_question: PerQuestion = False,
 ) -> None:
-    """Measure an index, or registered sources, against questions with known evidence."""
-    if model and not llm:
-        raise typer.BadParameter("--model needs --llm, the address of its server")
-    if sources is not None:
-        from helios.evaluation.sources.command import SourceOptions, evaluate_sources
-        from helios.reading.asking import llm_overrides
-
-        _only_index({
-            "--index": index, "--run": run, "--qrels": qrels, "--baseline": baseline, "--unit": unit,
-            "--answers": answers, "--ablate": ablate, "--baselines-only": baselines_only, "--exact": exact,
-            "--per-question": per_question, "--kind": kind, "--recovery": recovery,
-        })  # fmt: skip
-        if gold and (method or judge):
-            raise typer.BadParameter("--gold runs the gold queries alone: leave out --method and --judge")
-        chosen = SourceOptions(
-            sources, questions, layout, source, tuple(method or [Method.LAYER]), candidates, sample, limit, seed,
-            confidence, gold, judge, skip_bad, out, config, tuple(llm_overrides(llm, model, overrides or ())),
-        )  # fmt: skip
-        evaluate_sources(chosen, as_json=as_json)
-        return
-    if index is None:
-        raise typer.BadParameter("give --index, the folder of an index, or --sources, a file of sources")
-    if layout is not Layout.PLAIN or source or method or sample or gold or judge or skip_bad:
-        raise typer.BadParameter(
-            "--layout, --source, --method, --sample, --gold, --judge, --skip-bad: only with --sources"
-        )
+    """Rank the evidence of every question, and measure the ranked lists."""
     if baselines_only and not baseline:
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
-    if answers and (unit or baselines_only):
-        raise typer.BadParameter("--answers reads what the whole search found: leave out --unit and --baselines-only")
-    if out is not None and ablate is None:
-        raise typer.BadParameter("--out is where --ablate writes: give --ablate too, or --run for a ranked list")
-    others = {"--baseline": baseline, "--unit": unit, "--answers": answers, "--exact": exact, "--run": run,
-              "--recovery": recovery}  # fmt: skip
-    groups = _groups(ablate, others | {"--qrels": qrels, "--per-question": per_question})
-    from helios.reading.asking import llm_overrides
+    if reliability and (baselines_only or unit):
+        raise typer.BadParameter("--reliability is of the whole search: leave out --baselines-only and --unit")
+    from helios.evaluation.compare import compared
+    from helios.evaluation.reliability import Reliability, measure_reliability
+    from helios.evaluation.report import render, to_json
 
-    asked = of_kind(read_questions(questions), kind)[:limit]
-    if not asked:
-        raise EvaluationError(f"{questions} holds no question of kind {kind}: leave out --kind")
-    with _open(index, config, llm_overrides(llm, model, overrides or ())) as engine:
-        if recovery and not engine.config.expansion.enabled:
-            raise typer.BadParameter("--recovery counts what expansion finds: set expansion.enabled=true")
-        if groups:
-            from helios.evaluation.ablation.command import ablate as run_ablation
-
-            run_ablation(engine, asked, groups, source=questions, depth=k, seed=seed, out=out, as_json=as_json)
-            return
+    settings, asked = _with_model(llm, model, overrides), _asked(questions, kind, limit)
+    documents: dict[str, Any] = {}
+    with _open(index, config, settings) as engine:
+        if recovery and not (engine.config.expansion.enabled and engine.config.advanced.expansion.beam):
+            raise typer.BadParameter(
+                "--recovery counts what expansion finds: set expansion.enabled=true and a beam above 0"
+            )
+        found: dict[str, Evidence] = {}
         names = ["helios"] * (not baselines_only) + [entry.value for entry in dict.fromkeys(baseline or [])]
         measured = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
         reports = []
         for name in names:
-            settings = measured | ({"unit": unit.value} if name == "helios" and unit else {})
+            about = measured | ({"unit": unit.value} if name == "helios" and unit else {})
             if name.startswith("bm25"):
-                settings |= {"k1": k1, "b": b}
-            found: dict[str, Evidence] = {}
+                about |= {"k1": k1, "b": b}
             search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
-            report = _measured(name, search, asked, depth=k, seed=seed, config=settings)
-            if answers and name == "helios":
-                report = _with_answers(report, engine, asked, found, seed=seed)
-            reports.append(report)
+            reports.append(_measured(name, search, asked, depth=k, seed=seed, config=about))
             _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
+        differences = compared(reports[0], asked, against, engine.corpus, depth=k, seed=seed) if against else ()
         exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
         recovered = _recovery(engine, asked) if recovery else None
+        reliable: Reliability | None = measure_reliability(asked, found) if reliability else None
     if as_json:
-        documents = [to_json(report, with_questions=per_question) for report in reports]
-        shown = {"systems": documents} | ({"exactness": asdict(exactness)} if exactness else {})
-        shown |= {"recovery": asdict(recovered)} if recovered else {}
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        documents["systems"] = [to_json(report, with_questions=per_question) for report in reports]
+        parts = {"exactness": exactness, "recovery": recovered, "reliability": reliable}
+        documents |= {name: asdict(part) for name, part in parts.items() if part}
+        documents |= {"differences": [asdict(one) for one in differences]} if differences else {}
+        typer.echo(json.dumps(documents, indent=2, ensure_ascii=False))
         return
     for report in reports:
         Console().print(render(report))
-    if exactness:
-        typer.echo(
-            f"exact scan of {exactness.questions} questions: of the exact top {exactness.depth} edges by MaxSim, "
-            f"{exactness.by_maxsim:.4f} are among {exactness.candidates} candidates by MaxSim's bound, "
-            f"{exactness.by_fusion:.4f} by the fused bound, {exactness.in_ranking:.4f} in the search's own top "
-            f"{exactness.depth} by MaxSim"
+    for one in differences:
+        typer.echo(f"{one.name:>16}  {100 * one.mean:+.1f}  ({100 * one.low:+.1f} to {100 * one.high:+.1f})")
+    for line in (*_told_exactness(exactness), *_told_recovery(recovered)):
+        typer.echo(line)
+    if reliable:
+        Console().print(reliable.table())
+
+
+@app.command()
+def answers(
+    index: Index,
+    questions: Questions,
+    k: Depth = 50,
+    limit: Limit = None,
+    kind: OfKind = None,
+    seed: Seed = 0,
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    llm: Llm = None,
+    model: Model = None,
+    as_json: AsJson = False,
+    per_question: PerQuestion = False,
+) -> None:
+    """Answer every question, and measure EM and F1 beside the ranked lists."""
+    from helios.evaluation.answers import measure_answers, with_answers
+    from helios.evaluation.report import render, to_json
+    from helios.reading.asking import read_evidence
+
+    settings, asked = _with_model(llm, model, overrides), _asked(questions, kind, limit)
+    found: dict[str, Evidence] = {}
+    with _open(index, config, settings) as engine:
+        about = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
+        search, reader = _engine_search(engine, None, k, found), engine.reader
+        report = _measured("helios", search, asked, depth=k, seed=seed, config=about)
+        results = _with_progress(
+            f"reading ({reader.name})",
+            len(asked),
+            lambda progress: measure_answers(
+                lambda question: read_evidence(engine, reader, found[question]), asked, progress=progress
+            ),
         )
-    if recovered:
+    report = with_answers(report, results, seed=seed)
+    if as_json:
         typer.echo(
-            f"expansion: {recovered.recovered} of the {recovered.missing} gold links that the graph lacks were found "
-            f"({recovered.share:.1%}), of {recovered.questions} questions"
+            json.dumps({"systems": [to_json(report, with_questions=per_question)]}, indent=2, ensure_ascii=False)
         )
+    else:
+        Console().print(render(report))
 
 
-def _only_index(given: Mapping[str, object]) -> None:
-    """BadParameter for options that measure an index."""
-    names = [name for name, value in given.items() if value]
-    if names:
-        raise typer.BadParameter(f"--sources measures no index: leave out {' and '.join(names)}")
-
-
-def _groups(ablate: str | None, others: Mapping[str, object]) -> "list[Group]":
-    """The groups of an ablation, none without `--ablate`; BadParameter beside options that it has no use for."""
-    if ablate is None:
-        return []
+@app.command()
+def ablate(
+    index: Index,
+    questions: Questions,
+    groups: Annotated[str, typer.Argument(help="all, or some of stages,edges,units,beam,prompts.")] = "stages",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for figures by question; a run that stopped goes on.")
+    ] = None,
+    k: Depth = 50,
+    limit: Limit = None,
+    kind: OfKind = None,
+    seed: Seed = 0,
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    llm: Llm = None,
+    model: Model = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the search with variants of itself: without a stage, with other units, beams or prompts."""
+    from helios.evaluation.ablation.command import ablate as run_ablation
     from helios.evaluation.ablation.variants import parse_groups
 
-    given = [name for name, value in others.items() if value]
-    if given:
-        raise typer.BadParameter(f"--ablate compares whole searches: leave out {' and '.join(given)}")
     try:
-        return parse_groups(ablate)
+        chosen = parse_groups(groups)
     except ValueError as error:
-        raise typer.BadParameter(f"--ablate: {error}") from None
+        raise typer.BadParameter(str(error)) from None
+    settings, asked = _with_model(llm, model, overrides), _asked(questions, kind, limit)
+    with _open(index, config, settings) as engine:
+        run_ablation(engine, asked, chosen, source=questions, depth=k, seed=seed, out=out, as_json=as_json)
+
+
+@app.command()
+def load(
+    index: Index,
+    questions: Questions,
+    clients: Annotated[str, typer.Option("--clients", help="Numbers of threads that ask at the same time.")] = "1,8,16",
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Times that the questions are asked in all.")] = 1,
+    k: Depth = 50,
+    limit: Limit = 100,
+    kind: OfKind = None,
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask from many threads at once: results against those of one, questions a second, latency, memory."""
+    from helios.evaluation.load import measure_load
+
+    try:
+        counts = [int(count) for count in clients.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise typer.BadParameter("--clients expects whole numbers with commas, such as 1,8,16")
+    asked = [question.text for question in _asked(questions, kind, limit)] * repeat
+    with _open(index, config, overrides or ()) as engine:
+        report = _with_progress(
+            "asking",
+            len(asked) * len(counts),
+            lambda progress: measure_load(engine, asked, counts, k=k, progress=progress),
+        )
+    if as_json:
+        typer.echo(json.dumps(asdict(report), indent=2))
+    else:
+        Console().print(report.table())
+
+
+@app.command()
+def sources(
+    registry: Annotated[Path, typer.Option("--sources", metavar="FILE", help="The registered sources.")],
+    questions: Annotated[Path, typer.Option("--questions", help="Questions; see --layout.")],
+    layout: Annotated[Layout, typer.Option("--layout", help="How the questions are laid out.")] = Layout.PLAIN,
+    source: Annotated[str | None, typer.Option("--source", help="The registered name of the one gold source.")] = None,
+    method: Annotated[list[Method] | None, typer.Option("--method", help="What is measured; repeatable.")] = None,
+    candidates: Annotated[int, typer.Option("--candidates", min=1, help="Sources asked per question.")] = 3,
+    sample: Annotated[int | None, typer.Option("--sample", min=1, help="So many questions of each paradigm.")] = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", min=0.0, max=1.0, help="From which a query is an answer.")
+    ] = CONFIDENCE,
+    gold: Annotated[bool, typer.Option("--gold", help="Check the gold queries alone.")] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="The language model judges too.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out records that cannot be used.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for figures by question; a run that stopped goes on.")
+    ] = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    llm: Llm = None,
+    model: Model = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure which sources are asked, and what they answer."""
+    from helios.evaluation.sources.command import SourceOptions, evaluate_sources
+
+    if gold and (method or judge):
+        raise typer.BadParameter("--gold runs the gold queries alone: leave out --method and --judge")
+    chosen = SourceOptions(
+        registry, questions, layout, source, tuple(method or [Method.LAYER]), candidates, sample, limit, seed,
+        confidence, gold, judge, skip_bad, out, config, tuple(_with_model(llm, model, overrides)),
+    )  # fmt: skip
+    evaluate_sources(chosen, as_json=as_json)
+
+
+def _asked(questions: Path, kind: Kind | None, limit: int | None) -> list[Question]:
+    """The questions that are meant; EvaluationError for none."""
+    asked = list(of_kind(read_questions(questions), kind)[:limit])
+    if not asked:
+        raise EvaluationError(f"{questions} holds no question of kind {kind}: leave out --kind")
+    return asked
+
+
+def _with_model(llm: str | None, model: str | None, overrides: Sequence[str] | None) -> list[str]:
+    """The settings with those of `--llm`."""
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
+    from helios.reading.asking import llm_overrides
+
+    return llm_overrides(llm, model, overrides or ())
 
 
 def _open(index: Path, config: Path | None, overrides: Sequence[str]) -> "Engine":
@@ -253,108 +336,84 @@ def _open(index: Path, config: Path | None, overrides: Sequence[str]) -> "Engine
     return Engine.open(index, config=config, overrides=overrides)
 
 
-def _exactness(engine: "Engine", questions: Sequence[Question], count: int, *, seed: int) -> Exactness:
+def _exactness(engine: "Engine", questions: Sequence[Question], count: int, *, seed: int) -> "Exactness":
     """Candidate generation against an exact scan, on a random sample of the questions."""
+    from helios.evaluation.exactness import measure_exactness
+
     chosen = random.Random(seed).sample([question.text for question in questions], min(count, len(questions)))
-    settings = engine.config.search
     with Progress(console=Console(stderr=True), disable=not Console(stderr=True).is_terminal) as bar:
         task = bar.add_task("exact scan", total=None)
         return measure_exactness(
-            engine.part, engine.encoder, chosen, candidates=settings.candidates,
-            fusion=fusion_of(settings),
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
+            engine, chosen, progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
 
 
-def _recovery(engine: "Engine", questions: Sequence[Question]) -> Recovery:
+def _recovery(engine: "Engine", questions: Sequence[Question]) -> "Recovery":
     """What expansion adds to what the search has for a question before it."""
+    from helios.evaluation.expansion import count_recovered, until_expanded
 
-    def expand(question: str) -> "Subgraph":
-        found = engine.stages.rerank(question, engine.retrieve_edges(question, k=engine.stages.depth))
-        return engine.stages.expand(question, found)
-
-    return count_recovered(expand, questions, engine.corpus, engine.graph)
+    return count_recovered(lambda question: until_expanded(engine, question), questions, engine.corpus, engine.graph)
 
 
-def _engine_search(engine: "Engine", unit: RetrievalUnit | None, k: int, found: "dict[str, Evidence]") -> Search:
+def _engine_search(engine: "Engine", unit: RetrievalUnit | None, k: int, found: "dict[str, Evidence]") -> "Search":
     """HELIOS itself, which leaves its evidence in `found`; units other than the edge are for comparison (Table 6)."""
+    from helios.evaluation.edges import ranked_edges
+    from helios.evaluation.late_interaction import LateInteraction
+
     if unit is None:
 
-        def search(question: str) -> tuple[RankedEdge, ...]:
+        def search(question: str) -> "tuple[RankedEdge, ...]":
             found[question] = engine.search(question, k=k)
             return ranked_edges(found[question])
 
         return search
-    units = LateInteraction(engine.part, engine.encoder, unit=unit, threads=engine.threads)
+    units = LateInteraction(engine, unit=unit)
     return lambda question: units.search(question, k=k)
 
 
-def _with_answers(
-    report: EvaluationReport,
-    engine: "Engine",
-    questions: Sequence[Question],
-    found: "dict[str, Evidence]",
-    *,
-    seed: int,
-) -> EvaluationReport:  # fmt: skip
-    """The report with EM and F1 of the configured reader over the evidence that was found."""
-    from helios.reading.asking import open_reader, read_evidence
-
-    console = Console(stderr=True)
-    with (
-        open_reader(engine, engine.config) as reader,
-        Progress(console=console, disable=not console.is_terminal, transient=True) as bar,
-    ):
-        task = bar.add_task(f"reading ({reader.name})", total=len(questions))
-        results = measure_answers(
-            lambda question: read_evidence(engine, reader, found[question]),
-            questions,
-            progress=lambda done: bar.update(task, completed=done),
-        )
-    return with_answers(report, results, seed=seed)
-
-
-def _baseline(engine: "Engine", name: str, k: int, k1: float, b: float) -> Search:
+def _baseline(engine: "Engine", name: str, k: int, k1: float, b: float) -> "Search":
     """A baseline over the corpus and the graph of the index."""
+    from helios.evaluation.baselines import Bm25Baseline, DenseBaseline
+
     unit = Baseline(name).unit
     retriever: Bm25Baseline | DenseBaseline
     if name.startswith("bm25"):
         retriever = Bm25Baseline(engine.corpus, engine.graph, unit=unit, k1=k1, b=b)
     else:
-        segments, passages = engine.pooled_nodes()
+        segments, passages = engine.index.pooled_nodes()
         retriever = DenseBaseline(engine.corpus, engine.graph, segments, passages, engine.pooled_question, unit=unit)
     return lambda question: retriever.search(question, k=k)
 
 
 def _measured(
-    name: str,
-    search: Search,
-    questions: Sequence[Question],
-    *,
-    depth: int,
-    seed: int,
-    config: dict[str, Any],
-) -> EvaluationReport:
-    """Evaluate with a progress bar on stderr, silent where that is no terminal."""
+    name: str, search: "Search", questions: Sequence[Question], *, depth: int, seed: int, config: dict[str, Any]
+) -> "EvaluationReport":
+    from helios.evaluation.evaluate import evaluate
+
+    report: EvaluationReport = _with_progress(
+        name,
+        len(questions),
+        lambda progress: evaluate(
+            search, questions, name=name, depth=depth, seed=seed, config=config, progress=progress
+        ),
+    )
+    return report
+
+
+def _with_progress(what: str, total: int, work: Callable[[Callable[[int], None]], Any]) -> Any:
+    """Do some work with a progress bar on stderr, silent where that is no terminal."""
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(name, total=len(questions))
-
-        def progress(done: int) -> None:
-            bar.update(task, completed=done)
-
-        return evaluate(search, questions, name=name, depth=depth, seed=seed, config=config, progress=progress)
+        task = bar.add_task(what, total=total)
+        return work(lambda done: bar.update(task, completed=done))
 
 
 def _write_files(
-    report: EvaluationReport,
-    questions: Sequence[Question],
-    *,
-    run: Path | None,
-    qrels: Path | None,
-    several: bool,
+    report: "EvaluationReport", questions: Sequence[Question], *, run: Path | None, qrels: Path | None, several: bool
 ) -> None:
     """Run and qrels; with several systems each name carries its system: run.trec, run.bm25-edge.trec."""
+    from helios.evaluation.runs import write_qrels, write_run
+
     try:
         if run is not None:
             write_run(_named(run, report.name, several), report.run())
@@ -366,3 +425,23 @@ def _write_files(
 
 def _named(path: Path, name: str, several: bool) -> Path:
     return path.with_name(f"{path.stem}.{name}{path.suffix}") if several and name != "helios" else path
+
+
+def _told_exactness(found: "Exactness | None") -> list[str]:
+    if found is None:
+        return []
+    return [
+        f"exact scan of {found.questions} questions: of the exact top {found.depth} edges by MaxSim, "
+        f"{found.by_maxsim:.4f} are among {found.candidates} candidates by MaxSim's bound, "
+        f"{found.by_fusion:.4f} by the fused bound, {found.in_ranking:.4f} in the search's own top "
+        f"{found.depth} by MaxSim"
+    ]
+
+
+def _told_recovery(found: "Recovery | None") -> list[str]:
+    if found is None:
+        return []
+    return [
+        f"expansion: {found.recovered} of the {found.missing} gold links that the graph lacks were found "
+        f"({found.share:.1%}), of {found.questions} questions"
+    ]

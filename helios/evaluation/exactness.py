@@ -5,21 +5,21 @@ The scan decodes every node's vectors and scores all questions at once, so that 
 Shape legend: N nodes, T tokens of a block, Q tokens of all questions, E units, D dimensions.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from helios.index.search import Fusion, Query, Units
-from helios.index.tokens import TokenStore
-from helios.models.encoder import TokenEncoder
-from helios.retrieval.part import SearchPart
+from helios.engine import Engine
+from helios.index.reader import IndexReader
+from helios.index.search import EdgeSearch, Fusion
+from helios.index.units import Units
 
 FloatArray = NDArray[np.float32]
-BLOCK_TOKENS = 8192
+BLOCK_NODES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,53 +39,47 @@ class Exactness:
 
 
 def measure_exactness(
-    part: SearchPart, encoder: TokenEncoder, questions: Sequence[str], *, candidates: int, fusion: Fusion,
-    depth: int = 100, progress: Callable[[int, int], None] | None = None,
-) -> Exactness:  # fmt: skip
+    engine: Engine, questions: Sequence[str], *, depth: int = 100, progress: Callable[[int, int], None] | None = None
+) -> Exactness:
     """Compare candidate generation with an exact scan; `progress` is told nodes done and nodes in all."""
-    store, search = part.tokens, part.search
-    queries = [Query.of(question, encoder.encode_question(question), store) for question in questions]
-    counts = [int(np.count_nonzero(query.weights_Q)) for query in queries]
+    index, settings = engine.index, engine.config.advanced.search
+    queries = [engine.query(question) for question in questions]
+    counts = [len(query.tokens.ids) for query in queries]
     firsts = np.concatenate([[0], np.cumsum(counts)])
-    vectors = np.concatenate([query.vectors_QD[:count] for query, count in zip(queries, counts, strict=True)])
-    maxima_NQ = scan(store, vectors, progress=progress)
+    maxima_NQ = scan(index, np.concatenate([query.tokens.vectors for query in queries]), progress=progress)
+    plain = EdgeSearch(index, Fusion(), engine.threads)
+    fused = EdgeSearch(index, engine.pipeline.fused.fusion, engine.threads)
+    size: dict[str, Any] = {"count": settings.candidates, "exact": settings.exact}
     shares = []
     for number, query in enumerate(queries):
         columns = slice(int(firsts[number]), int(firsts[number + 1]))
-        scores = unit_scores(search.units, maxima_NQ[:, columns], query.weights_Q[: counts[number]])
+        scores = unit_scores(index.units, maxima_NQ[:, columns], query.weights_Q[: counts[number]])
         exact = np.argpartition(-scores, min(depth, len(scores) - 1))[:depth]
-        alone = search.candidates(query, count=candidates, fusion=Fusion())
-        first = alone.units[np.argsort(-alone.maxsim, kind="stable")[:depth]]
-        fused = search.candidates(query, count=candidates, fusion=fusion)
-        shares.append([np.isin(exact, units).mean() for units in (alone.units, fused.units, first)])
-    return Exactness(len(queries), depth, candidates, *(float(share) for share in np.mean(shares, axis=0)))
+        alone = plain.candidates(query, **size)
+        first = alone.units[np.argsort(-alone.scores.maxsim, kind="stable")[:depth]]
+        by_fusion = fused.candidates(query, **size)
+        shares.append([np.isin(exact, units).mean() for units in (alone.units, by_fusion.units, first)])
+    means = (float(share) for share in np.mean(shares, axis=0))
+    return Exactness(len(queries), depth, settings.candidates, *means)
 
 
 def scan(
-    store: TokenStore, vectors_QD: FloatArray, *, progress: Callable[[int, int], None] | None = None
+    index: IndexReader, vectors_QD: FloatArray, *, progress: Callable[[int, int], None] | None = None
 ) -> NDArray[np.float16]:
-    """Largest product of each (rotated) query token with the stored tokens of each node: (N + 1, Q), last row 0."""
-    import torch
-
-    from helios.models.runtime import supports_bf16
-
-    kind = torch.bfloat16 if supports_bf16() else torch.float32
-    torch.set_num_threads(os.cpu_count() or 1)
-    questions = torch.from_numpy(vectors_QD).to(kind).T
-    maxima = np.zeros((store.node_count + 1, len(vectors_QD)), np.float16)
-    first = 0
-    while first < store.node_count:
-        last = int(np.searchsorted(store.offsets, store.offsets[first] + BLOCK_TOKENS, side="right")) - 1
-        last = min(max(last, first + 1), store.node_count)
-        offsets = np.array(store.offsets[first : last + 1])
-        stored = store.quantiser.decode_rotated(store.stored(int(offsets[0]), int(offsets[-1])))
-        products = (torch.from_numpy(stored).to(kind) @ questions).float().numpy()
-        block = np.empty((last - first, len(vectors_QD)), np.float32)
-        _segment_maxima(products, offsets - offsets[0], block)
-        maxima[first:last] = block
-        first = last
-        if progress is not None:
-            progress(first, store.node_count)
+    """Largest product of each query token with the stored tokens of each node: (N + 1, Q), last row 0."""
+    maxima = np.zeros((index.node_count + 1, len(vectors_QD)), np.float16)
+    for part, store in enumerate(index.tokens.stores):
+        for nodes, shift in index.numbering.spans(part):
+            for start in range(0, len(nodes), BLOCK_NODES):
+                block = nodes[start : start + BLOCK_NODES]
+                first, last = int(block[0]), int(block[-1]) + 1
+                offsets = np.array(store.offsets[first : last + 1])
+                products = store.decode(int(offsets[0]), int(offsets[-1])) @ vectors_QD.T
+                found = np.empty((last - first, len(vectors_QD)), np.float32)
+                _segment_maxima(products, offsets - offsets[0], found)
+                maxima[shift + start : shift + start + len(block)] = found[block - first]
+                if progress is not None:
+                    progress(shift + start + len(block), index.node_count)
     return maxima
 
 

@@ -36,6 +36,8 @@ DTYPES: Mapping[str, str] = {
     "link_scores": "<f4",  # [L]
 }
 
+LINK_COLUMNS = ("link_columns", "link_starts", "link_ends", "link_scores")
+"""Names of the arrays that have one value a link."""
 Array = NDArray[Any]
 
 
@@ -57,6 +59,10 @@ class DataGraph:
     link_starts: NDArray[np.int32]
     link_ends: NDArray[np.int32]
     link_scores: NDArray[np.float32]
+
+    def __repr__(self) -> str:
+        counts = f"segments={self.segment_count}, passages={self.passage_count}, edges={self.edge_count}"
+        return f"DataGraph({counts}, links={self.link_count})"
 
     @classmethod
     def write(
@@ -170,7 +176,7 @@ class DataGraph:
         keys = self.edge_segments.astype(np.int64) * max(self.passage_count, 1) + self.edge_passages
         if np.any(np.diff(keys) <= 0):
             raise IndexFormatError("edge_passages.npy: edges are not unique and sorted; rebuild the graph")
-        offsets, edges = _passage_side(self.edge_passages, self.passage_count)
+        offsets, edges = passage_side(self.edge_passages, self.passage_count)
         if not (np.array_equal(offsets, self.passage_offsets) and np.array_equal(edges, self.passage_edges)):
             raise IndexFormatError("passage_edges.npy: differs from edge_passages.npy; rebuild the graph")
 
@@ -213,9 +219,9 @@ def _arrays(links: tuple[Array, ...], *, segment_count: int, passage_count: int)
     is_first[1:] = (segments[1:] != segments[:-1]) | (passages[1:] != passages[:-1])
     firsts = np.flatnonzero(is_first)
     edge_segments, edge_passages = segments[firsts], passages[firsts]
-    passage_offsets, passage_edges = _passage_side(edge_passages, passage_count)
+    passage_offsets, passage_edges = passage_side(edge_passages, passage_count)
     arrays = {
-        "segment_offsets": _offsets(edge_segments, segment_count),
+        "segment_offsets": run_offsets(edge_segments, segment_count),
         "edge_passages": edge_passages,
         "edge_segments": edge_segments,
         "passage_offsets": passage_offsets,
@@ -229,17 +235,17 @@ def _arrays(links: tuple[Array, ...], *, segment_count: int, passage_count: int)
     return {name: np.ascontiguousarray(array, dtype=DTYPES[name]) for name, array in arrays.items()}
 
 
-def _offsets(numbers: Array, count: int) -> NDArray[np.int64]:
+def run_offsets(numbers: Array, count: int) -> NDArray[np.int64]:
     """int64[count+1]: where each node's run starts."""
     offsets = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(numbers, minlength=count), out=offsets[1:])
     return offsets
 
 
-def _passage_side(edge_passages: Array, passage_count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def passage_side(edge_passages: Array, passage_count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Offsets and edge numbers of the direction passage -> segments."""
     edges = np.argsort(edge_passages, kind="stable").astype(np.int32)
-    return _offsets(edge_passages, passage_count), edges
+    return run_offsets(edge_passages, passage_count), edges
 
 
 def _write_directory(directory: Path, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:

@@ -22,13 +22,16 @@ class Nodes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """Scored edges of one question, best first, each pair once. Build with `from_edges`."""
+    """Scored edges of one question in their order, each pair once. `from_edges` orders them by their scores."""
 
     edges: tuple[ScoredEdge, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Subgraph({len(self)} edges)"
+
     @classmethod
     def from_edges(cls, edges: Iterable[ScoredEdge]) -> "Subgraph":
-        """Sort edges best first; of equal pairs the better score stays, with its origin.
+        """Sort edges best first, rejected ones last; of equal pairs the better stays, with its origin.
 
         Ties between scores: the origin that comes first in `Origin`, then lower node numbers. Raises
         ValueError for a score that is not a number and for an edge without any side.
@@ -104,10 +107,11 @@ class Subgraph:
         return graph
 
 
-def _rank(scored: ScoredEdge) -> tuple[float, int, int, int]:
+def _rank(scored: ScoredEdge) -> tuple[bool, float, int, int, int]:
     """Sort key, best first; a missing side sorts before every node number."""
     edge = scored.edge
     return (
+        scored.rejected,
         -scored.score,
         _ORIGINS.index(scored.origin),
         -1 if edge.segment is None else edge.segment,

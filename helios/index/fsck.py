@@ -10,9 +10,20 @@ import numpy as np
 from helios.corpus import CorpusStore
 from helios.errors import IndexFormatError
 from helios.graph.data import DataGraph
+from helios.index.arrays import map_array
 from helios.index.durable import files_below, sha256_file
-from helios.index.manifest import PARTS_FOLDER, TOMBSTONES_FOLDER, FileEntry, read_manifest
+from helios.index.manifest import (
+    PIECE_FOLDERS,
+    TOMBSTONES_FOLDER,
+    Codebook,
+    FileEntry,
+    Links,
+    Manifest,
+    Part,
+    read_manifest,
+)
 from helios.index.snapshot import PartView
+from helios.index.tombstones import Tombstones
 
 if TYPE_CHECKING:
     from helios.index.titles import TitleTerms
@@ -35,28 +46,31 @@ def check_index(directory: Path, *, progress: Progress | None = None) -> list[Fi
     Raises IndexFormatError only where the manifest itself cannot be read.
     """
     manifest = read_manifest(directory)
-    findings: list[Finding] = []
+    wrong = list(_check_files(directory, manifest, progress or (lambda size: None)))
+    findings = [*wrong, *_unlisted(directory, manifest)]
+    damaged = {finding.path for finding in wrong}
     for part in manifest.parts:
-        view = PartView(directory, part)
-        wrong = list(_check_files(directory, view, progress or (lambda size: None)))
-        findings += wrong
-        if not wrong:
-            findings += _check_structure(view)
-    findings += _unlisted(directory, [PartView(directory, part) for part in manifest.parts])
+        own = {f"{part.folder}/{entry.path}" for entry in part.files} | {part.tombstones.path}
+        codebook = next((piece for piece in manifest.codebooks if piece.name == part.codebook), None)
+        if codebook is not None:
+            own |= {f"{codebook.folder}/{entry.path}" for entry in codebook.files}
+        if not own & damaged:
+            findings += _check_part(directory, part, codebook)
+    for links in manifest.links:
+        if not {f"{links.folder}/{entry.path}" for entry in links.files} & damaged:
+            findings += _check_links(directory, links, manifest)
     return sorted(findings, key=lambda finding: (finding.severity, finding.path))
 
 
 def listed_bytes(directory: Path) -> int:
     """Bytes of all files that the manifest names."""
-    parts = read_manifest(directory).parts
-    return sum(entry.size for part in parts for entry in (*part.files, part.tombstones))
+    return sum(entry.size for entry in read_manifest(directory).listed.values())
 
 
-def _check_files(index: Path, view: PartView, progress: Progress) -> Iterator[Finding]:
-    owned = [(view.directory / entry.path, entry) for entry in view.part.files]
-    for path, entry in [*owned, (index / view.part.tombstones.path, view.part.tombstones)]:
-        if problem := _file_problem(path, entry):
-            yield Finding(path.relative_to(index).as_posix(), problem)
+def _check_files(index: Path, manifest: Manifest, progress: Progress) -> Iterator[Finding]:
+    for name, entry in manifest.listed.items():
+        if problem := _file_problem(index / name, entry):
+            yield Finding(name, problem)
         progress(entry.size)
 
 
@@ -73,35 +87,65 @@ def _file_problem(path: Path, entry: FileEntry) -> str | None:
     return None if found == entry.sha256 else f"SHA-256 is {found[:12]}…, expected {entry.sha256[:12]}…"
 
 
-def _check_structure(view: PartView) -> Iterator[Finding]:
+def _check_part(index: Path, part: Part, codebook: Codebook | None) -> Iterator[Finding]:
     """Counts, ranges and orders inside the components, which checksums cannot judge."""
-    place = f"{PARTS_FOLDER}/{view.part.name}"
-    counts = view.part.counts
+    place, counts = part.folder, part.counts
     try:
-        if "corpus" in view.part.components:
+        view = PartView(index, part, Tombstones.read(index / part.tombstones.path), codebook)
+        if "corpus" in part.components:
             store = CorpusStore.open(view.path("corpus"))
             found = (len(store.tables), store.segment_count, len(store.passages))
             if found != (counts.tables, counts.segments, counts.passages):
                 yield Finding(f"{place}/corpus", f"holds {found} tables, segments and passages, not {counts}")
-        if "graph" in view.part.components:
-            graph = DataGraph.open(view.path("graph"))
-            graph.verify()
-            nodes = (graph.segment_count, graph.passage_count, graph.edge_count)
-            if nodes != (counts.segments, counts.passages, counts.edges):
-                yield Finding(f"{place}/graph", f"holds {nodes} segments, passages and edges, not {counts}")
-        if "tokens" in view.part.components:
+        if "tokens" in part.components:
             yield from _check_tokens(view, f"{place}/tokens")
-        if "lexical" in view.part.components:
+        if "lexical" in part.components:
             yield from _check_postings(view, f"{place}/lexical")
         yield from _check_tombstones(view)
     except IndexFormatError as error:
         yield Finding(place, str(error))
 
 
+def _check_links(index: Path, links: Links, manifest: Manifest) -> Iterator[Finding]:
+    """A layer of edges against the parts that it names."""
+    counts = {part.name: part.counts for part in manifest.parts}
+    unknown = [name for name in links.parts if name not in counts]
+    if unknown:
+        yield Finding(links.folder, f"links nodes of part {unknown[0]}, which the index does not have")
+        return
+    try:
+        graph = DataGraph.open(index / links.folder)
+        graph.verify()
+        found = graph.edge_count
+        if found != links.edges:
+            yield Finding(links.folder, f"holds {found} edges, not {links.edges}")
+        sides = {
+            "segments": (graph.segment_count, sum(counts[name].segments for name in links.parts)),
+            "passages": (graph.passage_count, sum(counts[name].passages for name in links.parts)),
+        }
+        for noun, (own, held) in sides.items():
+            yield from _check_listed(index / links.folder / f"{noun}.npy", f"{links.folder}/{noun}.npy", own, held)
+    except IndexFormatError as error:
+        yield Finding(links.folder, str(error))
+
+
+def _check_listed(path: Path, place: str, own: int, held: int) -> Iterator[Finding]:
+    """The nodes that a layer lists, or all of its parts where it lists none."""
+    if not path.exists():
+        if own != held:
+            yield Finding(place.rpartition("/")[0], f"numbers {own} {path.stem}, its parts hold {held}")
+        return
+    listed = map_array(path)
+    if len(listed) != own or (own and (listed.min() < 0 or listed.max() >= held or np.any(np.diff(listed) <= 0))):
+        yield Finding(place, f"must list {own} {path.stem}, ascending and below {held}")
+
+
 def _check_tokens(view: PartView, place: str) -> Iterator[Finding]:
     from helios.index.tokens import TokenStore
 
-    store, counts = TokenStore(view.path("tokens")), view.part.counts
+    store, counts = TokenStore(view.path("tokens"), codebook=view.codebook_path), view.part.counts
+    if len(view.deleted.tokens) and view.deleted.tokens[-1] >= len(store.frequencies):
+        yield Finding(view.part.tombstones.path, f"token numbers must be below {len(store.frequencies)}")
     if (store.node_count, store.token_count) != (counts.segments + counts.passages, counts.tokens):
         yield Finding(place, f"holds {store.token_count} tokens of {store.node_count} nodes, not {counts}")
     if np.any(np.diff(store.offsets) < 0) or store.offsets[0] != 0:
@@ -145,23 +189,18 @@ def check_titles(titles: "TitleTerms", passages: int, place: str) -> Iterator[Fi
 
 
 def _check_tombstones(view: PartView) -> Iterator[Finding]:
-    deleted = view.deleted_nodes()
-    counts = view.part.counts
-    nodes = counts.segments + counts.passages
-    path = view.part.tombstones.path
-    if deleted.ndim != 1 or deleted.dtype != np.int64:
-        yield Finding(path, f"holds {deleted.dtype}{list(deleted.shape)}, expected a list of int64")
-    elif len(deleted) and (np.any(np.diff(deleted) <= 0) or deleted[0] < 0 or deleted[-1] >= nodes):
-        yield Finding(path, f"node numbers must be unique, sorted and below {nodes}")
+    deleted, counts = view.deleted.nodes, view.part.counts
+    nodes, path = counts.segments + counts.passages, view.part.tombstones.path
+    if len(deleted) and deleted[-1] >= nodes:
+        yield Finding(path, f"node numbers must be below {nodes}")
     elif len(deleted) != counts.deleted:
         yield Finding(path, f"{len(deleted)} deleted nodes, expected {counts.deleted}")
 
 
-def _unlisted(index: Path, views: list[PartView]) -> Iterator[Finding]:
-    """Files in the part and tombstone folders that no snapshot needs: an interrupted writer left them."""
-    named = {(view.directory / entry.path).relative_to(index) for view in views for entry in view.part.files}
-    named |= {Path(view.part.tombstones.path) for view in views}
-    for folder in (PARTS_FOLDER, TOMBSTONES_FOLDER):
+def _unlisted(index: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Files in folders of the index that no snapshot needs: an interrupted writer left them."""
+    named = set(manifest.listed)
+    for folder in (*PIECE_FOLDERS, TOMBSTONES_FOLDER):
         for path in files_below(index / folder):
-            if Path(folder) / path not in named:
+            if f"{folder}/{path.as_posix()}" not in named:
                 yield Finding(f"{folder}/{path.as_posix()}", "not part of the current snapshot", "warning")

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -27,9 +26,10 @@ from helios.index.arrays import map_array
 
 CHUNK_NODES = 20_000
 """Nodes whose postings are sorted in memory at once while writing."""
-MAX_TERMS = 64
-"""Distinct query terms that count; the rarest are kept."""
+MAX_TERMS = 256
+"""Distinct terms of a question that count; the rarest are kept."""
 WORD = re.compile(r"\w+")
+FloatArray = NDArray[np.float32]
 
 
 def terms_of(text: str) -> list[str]:
@@ -168,26 +168,6 @@ def _batched(texts: Iterable[str], size: int) -> Iterator[list[str]]:
         yield batch
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalQuery:
-    """A question against one set of postings: counts (N + 1, Q) uint8 a node and term, and idf (Q) float32.
-
-    Row N is all zeros: it stands for 'no such node'.
-    """
-
-    counts_NQ: NDArray[np.uint8]
-    idf_Q: NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class TermCounts:
-    """How often each known term of a question stands in each of some nodes: counts (U, T) uint8, idf (T) float32."""
-
-    terms: tuple[str, ...]
-    counts_UT: NDArray[np.uint8]
-    idf_T: NDArray[np.float32]
-
-
 class Postings:
     """Memory-mapped node postings of one part."""
 
@@ -199,89 +179,103 @@ class Postings:
             self.counts: NDArray[np.uint8] = map_array(directory / "counts.npy")
             self.lengths: NDArray[np.int32] = map_array(directory / "lengths.npy")
             statistics = json.loads((directory / "statistics.json").read_text())
-        except (OSError, ValueError) as error:
+            self.segment_count = int(statistics["segments"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise IndexFormatError(f"{directory}: no readable lexical index ({error}); rebuild it") from error
-        self.segment_count = int(statistics["segments"])
-        self.mean_edge_length = max(1.0, statistics["mean_segment_length"] + statistics["mean_passage_length"])
 
     @property
     def node_count(self) -> int:
         return len(self.lengths)
 
-    def term_counts(self, question: str, nodes: NDArray[np.int64]) -> TermCounts:
-        """Counts of the question's known terms in the given nodes, which ascend."""
-        terms, columns, idf = [], [], []
-        for term in dict.fromkeys(terms_of(question)):
-            number = int(np.searchsorted(self.terms, np.uint64(term_hash(term))))
-            if number == len(self.terms) or int(self.terms[number]) != term_hash(term):
-                continue
-            span = slice(int(self.offsets[number]), int(self.offsets[number + 1]))
-            holders = self.nodes[span]
-            places = np.minimum(np.searchsorted(holders, nodes), len(holders) - 1)
-            columns.append(np.where(holders[places] == nodes, self.counts[span][places], 0).astype(np.uint8))
-            idf.append(np.log1p((self.node_count - len(holders) + 0.5) / (len(holders) + 0.5)))
-            terms.append(term)
-        counts = np.stack(columns, axis=1) if columns else np.zeros((len(nodes), 0), np.uint8)
-        return TermCounts(tuple(terms), counts, np.array(idf, np.float32))
-
-    def query(self, question: str) -> LexicalQuery:
-        """Look up the question's terms; unknown terms are left out, the rarest `MAX_TERMS` kept."""
-        found: dict[int, float] = {}
-        for term in dict.fromkeys(terms_of(question)):
-            number = int(np.searchsorted(self.terms, np.uint64(term_hash(term))))
-            if number < len(self.terms) and int(self.terms[number]) == term_hash(term):
-                frequency = int(self.offsets[number + 1] - self.offsets[number])
-                found[number] = float(np.log1p((self.node_count - frequency + 0.5) / (frequency + 0.5)))
-        kept = sorted(found, key=lambda number: -found[number])[:MAX_TERMS]
-        counts = np.zeros((self.node_count + 1, max(1, len(kept))), np.uint8)
-        for column, number in enumerate(kept):
-            span = slice(int(self.offsets[number]), int(self.offsets[number + 1]))
-            counts[self.nodes[span], column] = self.counts[span]
-        return LexicalQuery(counts, np.array([found[number] for number in kept] or [0.0], np.float32))
-
-    def idf(self, hashes: NDArray[np.uint64]) -> NDArray[np.float32]:
-        """How rare terms are among the nodes, by their hashes; an unknown term is as rare as one node's."""
-        frequencies = np.ones(len(hashes), np.int64)
-        if len(self.terms):
-            numbers = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
-            known = self.terms[numbers] == hashes
-            frequencies[known] = (self.offsets[numbers + 1] - self.offsets[numbers])[known]
-        return np.log1p((self.node_count - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
-
-    def nodes_with(self, term: str, first: int, last: int) -> slice:
-        """Where the postings of a term's nodes in [first, last) are; an empty slice for an unknown term."""
-        hashed = np.uint64(term_hash(term))
-        number = int(np.searchsorted(self.terms, hashed))
-        if number == len(self.terms) or self.terms[number] != hashed:
-            return slice(0, 0)
-        start, stop = int(self.offsets[number]), int(self.offsets[number + 1])
-        bounds = np.searchsorted(self.nodes[start:stop], [first, last])
-        return slice(start + int(bounds[0]), start + int(bounds[1]))
-
-    def spans(self, terms: Sequence[str], first: int, last: int) -> tuple[Any, Any, NDArray[np.float32]]:
-        """Of each term where the postings of its nodes in [first, last) begin and end, and how rare it is."""
-        hashes = np.array([term_hash(term) for term in terms], np.uint64)
+    def numbers(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The numbers of terms by their hashes, -1 for one that no node has."""
         if not len(self.terms):
-            return np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64), self.idf(hashes)
-        numbers = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
-        begins = self.offsets[numbers]
-        ends = np.where(self.terms[numbers] == hashes, self.offsets[numbers + 1], begins)
-        bounds = [lower_bounds(self.nodes, begins, ends, node) for node in (first, last)]
-        return bounds[0], bounds[1], self.idf(hashes)
+            return np.full(len(hashes), -1, np.int64)
+        places = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
+        return np.where(self.terms[places] == hashes, places, -1)
 
-    def node_scores(
-        self, terms: Iterable[str], first: int, last: int, *, k1: float, b: float, common: int
-    ) -> NDArray[np.float32]:
-        """BM25 of the nodes [first, last) on their own, terms held by more than `common` of them left out."""
-        scores = np.zeros(last - first, np.float32)
-        mean = np.float32(max(1.0, float(self.lengths[first:last].mean()) if last > first else 1.0))
-        for term in dict.fromkeys(terms):
-            span = self.nodes_with(term, first, last)
-            if 0 < span.stop - span.start <= common:
-                idf = np.float32(self.idf(np.array([term_hash(term)], np.uint64))[0])
-                nodes, counts = self.nodes[span], self.counts[span]
-                add_bm25(nodes, counts, self.lengths, idf, np.float32(k1), np.float32(b), mean, first, scores)
-        return scores
+    def idf(self, hashes: NDArray[np.uint64]) -> FloatArray:
+        """How rare terms are among the nodes of this part, by their hashes."""
+        return Statistics.of([VisibleNodes.all(self)]).idf(hashes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VisibleNodes:
+    """Postings of one part and which of its nodes are visible, segments and passages apart, ascending."""
+
+    postings: Postings
+    segments: NDArray[np.int64]
+    passages: NDArray[np.int64]
+    """Counted from 0, as nodes of the part they follow after its segments."""
+    whole: bool
+
+    @classmethod
+    def all(cls, postings: Postings) -> "VisibleNodes":
+        """Every node."""
+        passages = postings.node_count - postings.segment_count
+        return cls(postings, np.arange(postings.segment_count), np.arange(passages), True)
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Both as nodes of the part, ascending."""
+        return np.concatenate([self.segments, self.passages + self.postings.segment_count])
+
+
+class Statistics:
+    """How many visible nodes hold a term, and how long nodes are, over several parts."""
+
+    def __init__(self, parts: Sequence[VisibleNodes]) -> None:
+        self._parts = tuple(parts)
+        self._hidden = tuple(_hidden_postings(part) for part in parts)
+        lengths = [part.postings.lengths for part in parts]
+        segments = [int(own[part.segments].sum(dtype=np.int64)) for own, part in zip(lengths, parts, strict=True)]
+        passages = [
+            int(own[part.passages + part.postings.segment_count].sum(dtype=np.int64))
+            for own, part in zip(lengths, parts, strict=True)
+        ]
+        self.segment_count = sum(len(part.segments) for part in parts)
+        self.passage_count = sum(len(part.passages) for part in parts)
+        self.mean_passage_length = sum(passages) / self.passage_count if self.passage_count else 0.0
+        mean_segment = sum(segments) / self.segment_count if self.segment_count else 0.0
+        self.mean_edge_length = max(1.0, mean_segment + self.mean_passage_length)
+
+    @classmethod
+    def of(cls, parts: Sequence[VisibleNodes]) -> "Statistics":
+        """Statistics of these nodes."""
+        return cls(parts)
+
+    @property
+    def node_count(self) -> int:
+        """Visible nodes."""
+        return self.segment_count + self.passage_count
+
+    def holders(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """How many nodes hold each term, by its hash."""
+        found = np.zeros(len(hashes), np.int64)
+        for part, hidden in zip(self._parts, self._hidden, strict=True):
+            numbers = part.postings.numbers(hashes)
+            known = numbers >= 0
+            first, last = part.postings.offsets[numbers[known]], part.postings.offsets[numbers[known] + 1]
+            gone = np.searchsorted(hidden, last) - np.searchsorted(hidden, first)
+            found[known] += last - first - gone
+        return found
+
+    def idf(self, hashes: NDArray[np.uint64]) -> FloatArray:
+        """How rare terms are, by their hashes; one that no node has counts as if one had it."""
+        return self.rarity(np.maximum(self.holders(hashes), 1))
+
+    def rarity(self, holders: NDArray[np.int64]) -> FloatArray:
+        """How rare terms are that so many nodes hold."""
+        return np.log1p((self.node_count - holders + 0.5) / (holders + 0.5)).astype(np.float32)
+
+
+def _hidden_postings(part: VisibleNodes) -> NDArray[np.int64]:
+    """Places of the postings of hidden nodes, ascending."""
+    if part.whole:
+        return np.zeros(0, np.int64)
+    hidden = np.ones(part.postings.node_count, bool)
+    hidden[part.nodes] = False
+    return np.flatnonzero(hidden[part.postings.nodes])
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -300,38 +294,85 @@ def lower_bounds(nodes: np.ndarray, begins: np.ndarray, ends: np.ndarray, node: 
     return places
 
 
-@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
-def edge_bm25(
-    left: np.ndarray, right: np.ndarray, lengths: np.ndarray, counts_NQ: np.ndarray, idf_Q: np.ndarray,
-    k1: float, b: float, mean_length: float, out_E: np.ndarray, start: int, stop: int,
+@njit(nogil=True, cache=True, boundscheck=False)
+def count_terms(
+    wanted: np.ndarray, rows: np.ndarray, first_T: np.ndarray, last_T: np.ndarray, nodes: np.ndarray,
+    counts: np.ndarray, out_UT: np.ndarray,
 ) -> None:  # fmt: skip
-    """out[e] = BM25 of the edge's two nodes taken as one document; node N (no such node) has length 0."""
-    terms = counts_NQ.shape[1]
-    nodes = lengths.shape[0]
-    for e in range(start, stop):
-        x = left[e]
-        y = right[e]
+    """out[rows[n], t] = the count of the node wanted[n] among the postings [first[t], last[t]), 0 if it is not there.
+
+    Both the wanted nodes and those of each span ascend; steps double until the next wanted one is passed.
+    """
+    for t in range(first_T.shape[0]):
+        at, end = first_T[t], last_T[t]
+        for n in range(wanted.shape[0]):
+            if at >= end:
+                break
+            node = wanted[n]
+            if nodes[at] < node:
+                step = 1
+                while at + step < end and nodes[at + step] < node:
+                    at += step
+                    step *= 2
+                low, high = at + 1, min(at + step, end)
+                while low < high:
+                    middle = (low + high) // 2
+                    if nodes[middle] < node:
+                        low = middle + 1
+                    else:
+                        high = middle
+                at = low
+            if at < end and nodes[at] == node:
+                out_UT[rows[n], t] = counts[at]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def pair_bm25(
+    left: np.ndarray, right: np.ndarray, lengths: np.ndarray, counts_UT: np.ndarray, idf_T: np.ndarray,
+    k1: np.float32, b: np.float32, mean_length: np.float32, out: np.ndarray,
+) -> None:  # fmt: skip
+    """out[e] = BM25 of the two nodes of a pair taken as one document; a side of -1 is no node."""
+    one = np.float32(1.0)
+    for e in range(left.shape[0]):
+        x, y = left[e], right[e]
         length = np.float32(0.0)
-        if x < nodes:
-            length += lengths[x]
-        if y < nodes:
-            length += lengths[y]
-        norm = max(np.float32(k1 * (1.0 - b + b * length / mean_length)), np.float32(1e-6))  # 0 / 0 is no score
+        if x >= 0:
+            length += np.float32(lengths[x])
+        if y >= 0:
+            length += np.float32(lengths[y])
+        norm = max(k1 * (one - b + b * length / mean_length), np.float32(1e-6))  # 0 / 0 is no score
         total = np.float32(0.0)
-        for q in range(terms):
-            count = np.float32(counts_NQ[x, q]) + np.float32(counts_NQ[y, q])
-            total += idf_Q[q] * count * np.float32(k1 + 1.0) / (count + norm)
-        out_E[e] = total
+        for t in range(counts_UT.shape[1]):
+            count = np.float32(0.0)
+            if x >= 0:
+                count += np.float32(counts_UT[x, t])
+            if y >= 0:
+                count += np.float32(counts_UT[y, t])
+            total += idf_T[t] * count * (k1 + one) / (count + norm)
+        out[e] = total
 
 
-@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
-def add_bm25(
-    nodes: np.ndarray, counts: np.ndarray, lengths: np.ndarray, idf: np.float32, k1: np.float32, b: np.float32,
-    mean_length: np.float32, first: int, out_N: np.ndarray,
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_visible_bm25(
+    nodes: np.ndarray, counts: np.ndarray, numbers: np.ndarray, norms_N: np.ndarray, idf: np.float32, k1: np.float32,
+    out_N: np.ndarray,
 ) -> None:  # fmt: skip
-    """out[node - first] += the BM25 of one term whose postings are given."""
+    """out[numbers[node]] += the BM25 of one term that stands in these nodes so often; a number of -1 is hidden."""
+    scaled = idf * (k1 + np.float32(1.0))
     for i in range(nodes.shape[0]):
-        node = nodes[i]
+        place = numbers[nodes[i]]
+        if place >= 0:
+            count = np.float32(counts[i])
+            out_N[place] += scaled * count / (count + norms_N[place])
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_bm25(
+    passages: np.ndarray, counts: np.ndarray, shift: int, norms_P: np.ndarray, idf: np.float32, k1: np.float32,
+    out_P: np.ndarray,
+) -> None:  # fmt: skip
+    """out[passage - shift] += the BM25 of one term that stands in these passages so often."""
+    for i in range(passages.shape[0]):
+        place = passages[i] - shift
         count = np.float32(counts[i])
-        norm = k1 * (np.float32(1.0) - b + b * np.float32(lengths[node]) / mean_length)
-        out_N[node - first] += idf * count * (k1 + np.float32(1.0)) / (count + norm)
+        out_P[place] += idf * count * (k1 + np.float32(1.0)) / (count + norms_P[place])

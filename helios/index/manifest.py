@@ -7,6 +7,7 @@ immutable. Reading it is all that opening needs.
 import hashlib
 import json
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -17,9 +18,13 @@ from helios.errors import ChecksumError, ConfigError, IndexFormatError
 from helios.index.durable import write_atomically
 
 FORMAT_NAME: Literal["helios-index"] = "helios-index"
-FORMAT_VERSION: Literal[1] = 1
+FORMAT_VERSION: Literal[2] = 2
 MANIFEST_FILE = "manifest.json"
 PARTS_FOLDER = "parts"
+LINKS_FOLDER = "links"
+CODEBOOKS_FOLDER = "codebooks"
+PIECE_FOLDERS = (PARTS_FOLDER, LINKS_FOLDER, CODEBOOKS_FOLDER)
+"""Folders whose numbered sub-folders are immutable and pinned by readers."""
 BUILD_FOLDER = ".build"
 TOMBSTONES_FOLDER = "tombstones"
 
@@ -68,32 +73,65 @@ class ModelEntry(Record):
     details: dict[str, Any] = {}
 
 
-class Part(Record):
-    """An immutable slice of the index in parts/NAME: a corpus with its graph, tokens and postings.
-
-    `tombstones` is a .npy of deleted node numbers, int64 sorted: segments count from 0, passages follow
-    after the last segment. `stages` maps each component to the key of the stage that wrote it.
-    """
+class Piece(Record):
+    """An immutable folder of the index, `folder`, with the files in it and the keys of the stages that wrote them."""
 
     name: str = Field(pattern=r"^[0-9]{4,}$")
+    folder: str
+    stages: dict[str, str] = {}
+    files: tuple[FileEntry, ...]
+
+    @field_validator("folder")
+    @classmethod
+    def _is_a_piece(cls, folder: str) -> str:
+        if not re.fullmatch(r"(parts|links|codebooks)/[0-9]{4,}(/[a-z]+)?", folder):
+            raise ValueError(f"the folder {folder!r} is none of {', '.join(PIECE_FOLDERS)}")
+        return folder
+
+    @property
+    def pinned(self) -> str:
+        """The numbered folder that a reader holds: the piece's own, or the part's that it lies in (format 1)."""
+        return "/".join(PurePosixPath(self.folder).parts[:2])
+
+
+class Part(Piece):
+    """A slice of the corpus in parts/NAME with its tokens and postings.
+
+    `tombstones` names deleted nodes: segments count from 0, passages follow after the last segment. `codebook` is the
+    piece that its token codes refer to.
+    """
+
     counts: Counts
     corpus_sha256: str
     inputs_sha256: str
-    stages: dict[str, str]
-    files: tuple[FileEntry, ...]
     tombstones: FileEntry
+    codebook: str = ""
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Names of the part's folders that hold files (corpus, graph, tokens, lexical)."""
+        """Names of the part's folders that hold files (corpus, tokens, lexical)."""
         return tuple(sorted({PurePosixPath(entry.path).parts[0] for entry in self.files}))
+
+
+class Links(Piece):
+    """A layer of edges in links/NAME: between segments and passages of the parts that it names.
+
+    Its node numbers count the segments of these parts in this order, and so the passages.
+    """
+
+    parts: tuple[str, ...] = Field(min_length=1)
+    edges: int = Field(ge=0)
+
+
+class Codebook(Piece):
+    """Centroids, rotation and scales in codebooks/NAME; parts with the same one are scored alike."""
 
 
 class Manifest(Record):
     """One consistent snapshot of an index."""
 
     format: Literal["helios-index"] = FORMAT_NAME
-    version: Literal[1] = FORMAT_VERSION
+    version: Literal[2] = FORMAT_VERSION
     generation: int = Field(ge=1)
     created: str
     code_version: str
@@ -102,6 +140,19 @@ class Manifest(Record):
     models: dict[str, ModelEntry]
     config: dict[str, Any]
     parts: tuple[Part, ...] = Field(min_length=1)
+    links: tuple[Links, ...] = ()
+    codebooks: tuple[Codebook, ...] = ()
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Every immutable folder of the snapshot."""
+        return (*self.parts, *self.links, *self.codebooks)
+
+    @property
+    def listed(self) -> dict[str, FileEntry]:
+        """Every file by its path below the index, tombstones too, the manifest not."""
+        files = {f"{piece.folder}/{entry.path}": entry for piece in self.pieces for entry in piece.files}
+        return files | {part.tombstones.path: part.tombstones for part in self.parts}
 
     def content_hash(self) -> str:
         """SHA-256 of everything but the date: equal for two builds of the same corpus, config and code."""
@@ -129,13 +180,15 @@ def read_manifest(directory: Path) -> Manifest:
             f"{path}: damaged: its content differs from its own checksum; restore it or build the index again"
         )
     try:
-        return Manifest.model_validate(document)
+        return Manifest.model_validate(_upgraded(document) if version == 1 else document)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise IndexFormatError(
             f"{path}: damaged: {where}: {first['msg']}; restore it or build the index again"
         ) from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise IndexFormatError(f"{path}: damaged: lacks {error}; restore it or build the index again") from None
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
@@ -176,6 +229,32 @@ def _absence(directory: Path) -> str:
     if (directory / BUILD_FOLDER).is_dir():
         return f"{directory}: the index is not finished; run its `helios index build` again to resume"
     return f"{directory}: not a HELIOS index: {MANIFEST_FILE} is missing"
+
+
+def _upgraded(document: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of format 1, where each part held its graph and its codebook, as one of format 2."""
+    parts, links, codebooks = [], [], []
+    for part in document["parts"]:
+        name, folder = part["name"], f"{PARTS_FOLDER}/{part['name']}"
+        files = {component: _files_of(part, component) for component in ("graph", "tokens")}
+        own = [entry for entry in part["files"] if not entry["path"].startswith("graph/")]
+        key = part["stages"].get("graph", "")
+        if files["graph"]:
+            links.append({
+                "name": name, "folder": f"{folder}/graph", "parts": [name], "edges": part["counts"]["edges"],
+                "stages": {"graph": key}, "files": files["graph"],
+            })  # fmt: skip
+        if files["tokens"]:
+            codebooks.append({"name": name, "folder": f"{folder}/tokens", "files": files["tokens"]})
+        stages = {component: key for component, key in part["stages"].items() if component != "graph"}
+        changed = {"folder": folder, "files": own, "stages": stages, "codebook": name if files["tokens"] else ""}
+        parts.append(part | changed)
+    return document | {"version": FORMAT_VERSION, "parts": parts, "links": links, "codebooks": codebooks}
+
+
+def _files_of(part: dict[str, Any], component: str) -> list[dict[str, Any]]:
+    found = [entry for entry in part["files"] if entry["path"].startswith(f"{component}/")]
+    return [entry | {"path": entry["path"].removeprefix(f"{component}/")} for entry in found]
 
 
 def _digest(document: dict[str, Any]) -> str:

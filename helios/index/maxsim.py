@@ -4,15 +4,17 @@ Shape legend: N nodes, T tokens, K centroids, E edges, Q query tokens padded to 
 G residual groups (four bits of residual each).
 
 Every kernel works on a half-open range of its first axis, holds no lock and touches no other range, so that
-callers split work over threads as they like. Inner loops run over Q with a trip count known only at run time:
-measured, that is what LLVM turns into vector instructions; a constant count was ten times slower.
+callers split work over threads as they like. Sums are of whole numbers wherever they can be: they come out the same
+however a processor orders them.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-LANES = 32
-"""Query tokens are padded to a multiple of this, so that the inner loops fill vector registers."""
+from helios.index.simd import LANES, best_of_tokens, max_of_rows, star_sums
 
 
 def padded(count: int) -> int:
@@ -20,119 +22,128 @@ def padded(count: int) -> int:
     return max(LANES, -(-count // LANES) * LANES)
 
 
+class StoredTokens(NamedTuple):
+    """Token vectors of one part as they are stored (`helios.index.tokens`)."""
+
+    offsets: NDArray[np.int64]
+    codes: NDArray[np.uint16]
+    residuals: NDArray[np.uint8]
+    scales: NDArray[np.uint8]
+    scale_levels: NDArray[np.float32]
+
+
+class QueryTables(NamedTuple):
+    """What a query's tokens reach with each centroid and with each pattern of a residual."""
+
+    cosines_KQ: NDArray[np.float32]
+    steps_KQ: NDArray[np.uint8]
+    """Weighted cosines in 256 steps of a score, none below 0."""
+    patterns_GPQ: NDArray[np.int8]
+    """(G, 16, Q): products with the residual patterns, in steps of `pattern_step`."""
+    pattern_step: np.float32
+
+
+class EdgeBounds(NamedTuple):
+    """Bounds of edges (E), and of their segments and of their stars (stars), as whole numbers of steps; of every edge
+    the fused score of these with rough BM25 (E).
+    """
+
+    edges: NDArray[np.int32]
+    segments: NDArray[np.int32]
+    stars: NDArray[np.int32]
+    fused: NDArray[np.float32]
+
+
+class FusedWeights(NamedTuple):
+    """What bounds count for in the fused score: one step, and of segment and star beside the edge."""
+
+    step: np.float32
+    segment: np.float32
+    star: np.float32
+
+
 @njit(nogil=True, cache=True, boundscheck=False)
 def node_bounds(
-    nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, table_KQ: np.ndarray, out_NQ: np.ndarray,
-    start: int, stop: int,
-) -> None:  # fmt: skip
-    """out[nodes[n], q] = max over the tokens of nodes[n] of table[code, q]: MaxSim against centroids alone.
-
-    Four tokens a step: the running maximum then waits for its own store a quarter as often.
-    """
-    lanes = table_KQ.shape[1]
+    nodes: np.ndarray, stored: StoredTokens, steps_KQ: np.ndarray, first: int, out_NQ: np.ndarray, start: int, stop: int
+) -> None:
+    """out[first + n, q] = max over the tokens of nodes[n] of steps[code, q]: MaxSim against centroids alone."""
+    width = np.int64(steps_KQ.shape[1])
     for n in range(start, stop):
         node = nodes[n]
-        for q in range(lanes):
-            out_NQ[node, q] = 0
-        t = offsets[node]
-        end = offsets[node + 1]
-        while t + 4 <= end:
-            c0, c1, c2, c3 = codes[t], codes[t + 1], codes[t + 2], codes[t + 3]
-            for q in range(lanes):
-                best = max(max(table_KQ[c0, q], table_KQ[c1, q]), max(table_KQ[c2, q], table_KQ[c3, q]))
-                out_NQ[node, q] = max(out_NQ[node, q], best)
-            t += 4
-        while t < end:
-            c0 = codes[t]
-            for q in range(lanes):
-                out_NQ[node, q] = max(out_NQ[node, q], table_KQ[c0, q])
-            t += 1
+        begin, end = stored.offsets[node], stored.offsets[node + 1]
+        max_of_rows(steps_KQ, stored.codes, begin, end, out_NQ, np.int64(first + n), width)
 
 
-@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
+@njit(nogil=True, cache=True, boundscheck=False)
 def star_bounds(
-    starts: np.ndarray, left: np.ndarray, right: np.ndarray, bounds_NQ: np.ndarray, sums_E3: np.ndarray,
-    start: int, stop: int,
+    starts: np.ndarray, left: np.ndarray, right: np.ndarray, bounds_NQ: np.ndarray, weights: FusedWeights,
+    lexical_N: np.ndarray, out: EdgeBounds, start: int, stop: int,
 ) -> None:  # fmt: skip
-    """sums[e] = bounds of the edge, of its segment alone and of its whole star, each summed over q, as integers.
+    """Bounds of edges, of their segments alone and of their whole stars, each summed over q, and fused with BM25.
 
     Star s is the units [starts[s], starts[s + 1]), which share their left node; row N of `bounds` is zero.
-    A unit without a left node is a star of its own, and its segment is its right node.
+    A unit without a left node is a star of its own, and its segment is its right node. `lexical_N` is what BM25 of each
+    node alone adds.
     """
-    lanes = bounds_NQ.shape[1]
+    width = np.int64(bounds_NQ.shape[1])
     none = bounds_NQ.shape[0] - 1
-    best = np.empty(lanes, np.uint8)
+    star = np.zeros(2, np.int32)
     for s in range(start, stop):
-        first = starts[s]
-        last = starts[s + 1]
-        a = left[first]
-        centre = right[first] if a == none else a
-        segment = np.int32(0)
-        for q in range(lanes):
-            best[q] = bounds_NQ[centre, q]
-            segment += np.int32(bounds_NQ[centre, q])
+        first, last = np.int64(starts[s]), np.int64(starts[s + 1])
+        a = np.int64(left[first])
+        centre = np.int64(right[first]) if a == none else a
+        out.edges[first:last] = 0
+        star[:] = 0
+        star_sums(bounds_NQ, width, a, centre, right, first, last, out.edges, star)
+        out.segments[s] = star[0]
+        out.stars[s] = star[1]
+        beside = weights.segment * np.float32(star[0]) + weights.star * np.float32(star[1])
         for e in range(first, last):
-            b = right[e]
-            total = np.int32(0)
-            for q in range(lanes):
-                value = bounds_NQ[b, q]
-                total += np.int32(max(bounds_NQ[a, q], value))
-                best[q] = max(best[q], value)
-            sums_E3[e, 0] = total
-        star = np.int32(0)
-        for q in range(lanes):
-            star += np.int32(best[q])
-        for e in range(first, last):
-            sums_E3[e, 1] = segment
-            sums_E3[e, 2] = star
+            words = lexical_N[a] + lexical_N[right[e]]
+            out.fused[e] = weights.step * (np.float32(out.edges[e]) + beside) + words
 
 
-@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
+@njit(nogil=True, cache=True, boundscheck=False)
 def node_maxima(
-    nodes: np.ndarray, offsets: np.ndarray, codes: np.ndarray, residuals: np.ndarray, scales: np.ndarray,
-    scale_levels: np.ndarray, centroid_KQ: np.ndarray, residual_GQ: np.ndarray, out_NQ: np.ndarray,
+    nodes: np.ndarray, rows: np.ndarray, stored: StoredTokens, tables: QueryTables, out_NQ: np.ndarray,
     start: int, stop: int,
 ) -> None:  # fmt: skip
-    """m_q(X) of every node from its stored vectors: centroid part plus scaled residual part.
-
-    `residual_GQ` (G, 16, Q) holds, for each group and each of its 16 bit patterns, that pattern's product
-    with the query token; `residuals` packs two groups a byte, low half first.
-    """
-    lanes = centroid_KQ.shape[1]
-    pairs = residuals.shape[1]
-    partial = np.empty(lanes, np.float32)
+    """out[rows[n]] = m_q(X) of nodes[n] from its stored vectors: centroid part plus scaled residual part."""
+    width = np.int64(tables.cosines_KQ.shape[1])
+    pairs = np.int64(stored.residuals.shape[1])
     for n in range(start, stop):
-        node = nodes[n]
-        for q in range(lanes):
-            out_NQ[n, q] = -1e30  # infinities are undefined under fastmath
-        for t in range(offsets[node], offsets[node + 1]):
-            for q in range(lanes):
-                partial[q] = 0.0
-            p = 0
-            while p + 2 <= pairs:
-                b0 = residuals[t, p]
-                b1 = residuals[t, p + 1]
-                g = 2 * p
-                low0, high0, low1, high1 = b0 & 15, b0 >> 4, b1 & 15, b1 >> 4
-                for q in range(lanes):
-                    partial[q] += (residual_GQ[g, low0, q] + residual_GQ[g + 1, high0, q]) + (
-                        residual_GQ[g + 2, low1, q] + residual_GQ[g + 3, high1, q]
-                    )
-                p += 2
-            while p < pairs:
-                b0 = residuals[t, p]
-                low0, high0 = b0 & 15, b0 >> 4
-                for q in range(lanes):
-                    partial[q] += residual_GQ[2 * p, low0, q] + residual_GQ[2 * p + 1, high0, q]
-                p += 1
-            scale = scale_levels[scales[t]]
-            code = codes[t]
-            for q in range(lanes):
-                value = centroid_KQ[code, q] + scale * partial[q]
-                out_NQ[n, q] = max(out_NQ[n, q], value)
+        begin, end = stored.offsets[nodes[n]], stored.offsets[nodes[n] + 1]
+        best_of_tokens(
+            tables.patterns_GPQ, stored.residuals, stored.scales, stored.scale_levels, stored.codes, tables.cosines_KQ,
+            begin, end, pairs, tables.pattern_step, out_NQ, np.int64(rows[n]), width,
+        )  # fmt: skip
 
 
-@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
+@njit(nogil=True, cache=True, boundscheck=False)
+def largest_above(scores: np.ndarray, count: int) -> np.ndarray:
+    """Numbers of at least the `count` largest scores, ascending, and few more: by a histogram in two passes."""
+    low, high = scores[0], scores[0]
+    for e in range(scores.shape[0]):
+        low, high = min(low, scores[e]), max(high, scores[e])
+    bins = 4096
+    scale = np.float32(bins - 1) / max(high - low, np.float32(1e-9))
+    held = np.zeros(bins, np.int64)
+    for e in range(scores.shape[0]):
+        held[np.int64((scores[e] - low) * scale)] += 1
+    least, found = bins - 1, held[bins - 1]
+    while least > 0 and found < count:
+        least -= 1
+        found += held[least]
+    chosen = np.empty(found, np.int64)
+    at = 0
+    for e in range(scores.shape[0]):
+        if np.int64((scores[e] - low) * scale) >= least:
+            chosen[at] = e
+            at += 1
+    return chosen
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
 def edge_scores(
     left: np.ndarray, right: np.ndarray, maxima_NQ: np.ndarray, weights_Q: np.ndarray, out_E: np.ndarray
 ) -> None:
@@ -149,17 +160,3 @@ def edge_scores(
                 best = maxima_NQ[b, q]
             total += weights_Q[q] * best
         out_E[e] = total
-
-
-@njit(nogil=True, cache=True, boundscheck=False, fastmath=True)
-def union_bounds(
-    nodes: np.ndarray, bounds_NQ: np.ndarray, other: int, sums: np.ndarray, start: int, stop: int
-) -> None:  # fmt: skip
-    """sums[n] = sum over q of the larger of nodes[n]'s and the other node's bound: each node paired with the other."""
-    lanes = bounds_NQ.shape[1]
-    for n in range(start, stop):
-        node = nodes[n]
-        total = np.int32(0)
-        for q in range(lanes):
-            total += np.int32(max(bounds_NQ[other, q], bounds_NQ[node, q]))
-        sums[n] = total

@@ -71,7 +71,9 @@ class Quantiser:
         if bits not in LEVELS:
             raise ValueError(f"bits must be 1 or 2, not {bits}")
         if centroids > MAX_CENTROIDS:
-            raise ConfigError(f"tokens.centroids={centroids}: their numbers have 16 bits, set {MAX_CENTROIDS} or less")
+            raise ConfigError(
+                f"advanced.encoder.centroids={centroids}: their numbers have 16 bits, set {MAX_CENTROIDS} or less"
+            )
         rotation = random_rotation(sample_TD.shape[1], seed)
         rotated = np.ascontiguousarray(sample_TD @ rotation.T, dtype=np.float32)
         branching = max(1, round(centroids**0.5))

@@ -5,18 +5,33 @@ are this version's defaults, a config file's or the command line's, so that an o
 way that is known now.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from helios.config import Config, Section
+from helios.config import Config, Section, known_keys, lookup, store
 from helios.errors import ConfigError, IndexFormatError
 from helios.index.snapshot import Snapshot
 
-BUILD_SECTIONS = ("linking", "encoder", "tokens")
+BUILT = (
+    "linking", "encoder", "tokens", "advanced.linking", "advanced.encoder",
+)  # fmt: skip
 """Sections that an index takes from its build."""
-MOVABLE = ("encoder.model", "encoder.adapter", "encoder.runtime", "encoder.batch_tokens")
+MOVABLE = ("encoder.model", "encoder.adapter", "encoder.runtime", "advanced.encoder.batch_tokens")
 """Settings of those that a query may set: where a model lies (that it is the same one is checked) and how it runs."""
+WITHOUT_EFFECT = ("advanced.linking.chunk", "advanced.encoder.chunk")
+"""Settings of those that change how a build is cut into pieces and nothing of the index."""
+RENAMED = {
+    "linking.model": "advanced.linking.model",
+    "linking.threshold": "advanced.linking.threshold",
+    "linking.fuzzy": "advanced.linking.fuzzy",
+    "linking.dense": "advanced.linking.dense",
+    "encoder.max_tokens": "advanced.encoder.max_tokens",
+    "encoder.batch_tokens": "advanced.encoder.batch_tokens",
+    "tokens.centroids": "advanced.encoder.centroids",
+}
+"""Settings of indexes of format 1, by their names of now."""
 
 
 def search_settings(snapshot: Snapshot, asked: Config) -> Config:
@@ -25,29 +40,56 @@ def search_settings(snapshot: Snapshot, asked: Config) -> Config:
     Raises ConfigError where `asked` sets one of the latter to another value, IndexFormatError for a build with a
     setting that this code does not know.
     """
-    built = built_with(snapshot)
-    sections: dict[str, Section] = {}
-    for name in BUILD_SECTIONS:
-        section, wanted = getattr(built, name), getattr(asked, name)
-        chosen = {key: getattr(wanted, key) for key in sorted(wanted.model_fields_set)}
-        for key, value in chosen.items():
-            if f"{name}.{key}" not in MOVABLE and value != getattr(section, key):
-                raise ConfigError(_contradiction(snapshot, f"{name}.{key}", getattr(section, key), value))
-        sections[name] = section.model_copy(update=chosen)
-    return asked.model_copy(update=sections)
+    built, wanted = built_with(snapshot).resolved(), asked.resolved()
+    given = _set_keys(asked, "")
+    changed = asked.model_dump(exclude_unset=True)
+    for key in (key for key in known_keys() if _of_build(key)):
+        of_build, of_query = lookup(built, key), lookup(wanted, key)
+        if key not in given:
+            store(changed, key, of_build)
+        elif key not in (*MOVABLE, *WITHOUT_EFFECT) and of_query != of_build:
+            raise ConfigError(_contradiction(snapshot, key, of_build, of_query))
+    return Config.model_validate(changed)
 
 
 def built_with(snapshot: Snapshot) -> Config:
     """The settings that the index's files depend on, all others default; IndexFormatError for an unknown one."""
-    recorded = snapshot.manifest.config
+    recorded: dict[str, Any] = {}
+    for key, value in _leaves(snapshot.manifest.config, ""):
+        name = RENAMED.get(key, key)
+        if _of_build(name):
+            store(recorded, name, value)
+    advanced = recorded.setdefault("advanced", {}).setdefault("encoder", {})
+    advanced.setdefault("windows", 1)  # of format 1: longer texts were cut
     try:
-        return Config.model_validate({name: recorded[name] for name in BUILD_SECTIONS if name in recorded})
+        return Config.model_validate(recorded)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise IndexFormatError(
             f"{snapshot.directory}: built by HELIOS {snapshot.manifest.code_version} with a setting that this code "
             f"does not know ({where}): {error.errors()[0]['msg']}; use that version, or build the index again"
         ) from None
+
+
+def _of_build(key: str) -> bool:
+    return key.rpartition(".")[0] in BUILT
+
+
+def _set_keys(section: Section, prefix: str) -> set[str]:
+    """Dotted names of the settings that somebody gave."""
+    keys: set[str] = set()
+    for name in section.model_fields_set:
+        value = getattr(section, name)
+        keys |= _set_keys(value, f"{prefix}{name}.") if isinstance(value, Section) else {f"{prefix}{name}"}
+    return keys
+
+
+def _leaves(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _contradiction(snapshot: Snapshot, key: str, built: Any, wanted: Any) -> str:

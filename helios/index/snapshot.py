@@ -1,21 +1,31 @@
-"""A reader's view of an index: one manifest and the immutable parts that it names, pinned while open.
+"""A reader's view of an index: one manifest and the immutable folders that it names, pinned while open.
 
-A reader holds a shared lock on each part's folder. A writer that swapped in a new snapshot removes an old
-part only when nobody holds it, so a snapshot stays whole for as long as it is open.
+A reader holds a shared lock on each folder. A writer that swapped in a new snapshot removes an old folder only when
+nobody holds it, so a snapshot stays whole for as long as it is open. What is deleted is read at the opening: a newer
+snapshot removes the list of this one.
 """
 
 import fcntl
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
-import numpy.typing as npt
-
 from helios.errors import IndexFormatError
-from helios.index.manifest import PARTS_FOLDER, TOMBSTONES_FOLDER, Manifest, Part, read_manifest
+from helios.index.manifest import (
+    PIECE_FOLDERS,
+    TOMBSTONES_FOLDER,
+    Codebook,
+    FileEntry,
+    Links,
+    Manifest,
+    Part,
+    Piece,
+    read_manifest,
+)
+from helios.index.tombstones import Tombstones
 
 _OPEN_ATTEMPTS = 5
 
@@ -26,14 +36,16 @@ class PartView:
 
     index: Path
     part: Part
+    deleted: Tombstones
+    codebook: Codebook | None
 
     @property
     def directory(self) -> Path:
         """The part's folder."""
-        return part_directory(self.index, self.part.name)
+        return self.index / self.part.folder
 
     def path(self, component: str) -> Path:
-        """Folder of a component (`corpus`, `graph`, `tokens`, `lexical`), or IndexFormatError."""
+        """Folder of a component (`corpus`, `tokens`, `lexical`), or IndexFormatError."""
         if component not in self.part.components:
             raise IndexFormatError(
                 f"{self.directory}: the part has no {component!r}, only {', '.join(self.part.components)}; "
@@ -41,45 +53,67 @@ class PartView:
             )
         return self.directory / component
 
-    def deleted_nodes(self) -> npt.NDArray[np.int64]:
-        """Sorted numbers of deleted nodes: segments from 0, passages after the last segment."""
-        path = self.index / self.part.tombstones.path
-        try:
-            deleted: npt.NDArray[np.int64] = np.load(path, mmap_mode=None, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise IndexFormatError(f"{path}: cannot read the tombstones ({error})") from None
-        return deleted
+    @property
+    def codebook_path(self) -> Path:
+        """Folder of the codebook, or IndexFormatError where the part has none."""
+        if self.codebook is None:
+            raise IndexFormatError(f"{self.directory}: the part has no codebook; build the index with all stages")
+        return self.index / self.codebook.folder
+
+
+@dataclass(frozen=True, slots=True)
+class LinksView:
+    """A layer of edges of an open snapshot."""
+
+    index: Path
+    links: Links
+
+    @property
+    def directory(self) -> Path:
+        """The layer's folder."""
+        return self.index / self.links.folder
 
 
 class Snapshot:
-    """One consistent state of an index; opening reads the manifest and looks at file sizes, nothing more."""
+    """One consistent state of an index; opening reads the manifest and what is deleted, and looks at file sizes."""
 
-    def __init__(self, directory: Path, manifest: Manifest, pins: list[int]) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, pins: list[int], deleted: Mapping[str, Tombstones]) -> None:
         self.directory = directory
         self.manifest = manifest
-        self.parts = tuple(PartView(directory, part) for part in manifest.parts)
+        codebooks = {codebook.name: codebook for codebook in manifest.codebooks}
+        self.parts = tuple(
+            PartView(directory, part, deleted[part.name], codebooks.get(part.codebook)) for part in manifest.parts
+        )
+        self.links = tuple(LinksView(directory, links) for links in manifest.links)
         self._pins = pins
+
+    def __repr__(self) -> str:
+        counts = self.manifest.counts
+        return (
+            f"Snapshot({str(self.directory)!r}, generation={self.manifest.generation}, parts={len(self.parts)}, "
+            f"segments={counts.segments}, passages={counts.passages}, edges={counts.edges}, deleted={counts.deleted})"
+        )
 
     @classmethod
     def open(cls, directory: Path | str) -> "Snapshot":
         """The current snapshot; raises IndexFormatError naming a file that is missing or of a wrong size."""
         directory = Path(directory)
-        for attempt in range(_OPEN_ATTEMPTS):
+        for _ in range(_OPEN_ATTEMPTS):
             manifest = read_manifest(directory)
             pins: list[int] = []
             try:
-                for part in manifest.parts:
-                    pins.append(_pin(part_directory(directory, part.name)))
-                    _check_sizes(directory, part)
+                for folder in sorted({piece.pinned for piece in manifest.pieces}):
+                    pins += [_pin(directory / folder)]  # one by one: those of before a failure are let go
+                _check_sizes(directory, manifest.listed)
+                deleted = {part.name: Tombstones.read(directory / part.tombstones.path) for part in manifest.parts}
             except (IndexFormatError, OSError) as error:
                 _unpin(pins)
-                superseded = read_manifest(directory).generation != manifest.generation
-                if superseded and attempt + 1 < _OPEN_ATTEMPTS:
-                    continue
+                if read_manifest(directory).generation != manifest.generation:
+                    continue  # superseded meanwhile
                 if isinstance(error, IndexFormatError):
                     raise
                 raise IndexFormatError(f"{error.filename}: cannot open the part ({error.strerror})") from None
-            return cls(directory, manifest, pins)
+            return cls(directory, manifest, pins, deleted)
         raise IndexFormatError(f"{directory}: the index changes faster than it can be opened")
 
     def is_current(self) -> bool:
@@ -87,7 +121,7 @@ class Snapshot:
         return read_manifest(self.directory).generation == self.manifest.generation
 
     def close(self) -> None:
-        """Let go of the parts; a writer may then remove those that are no longer current."""
+        """Let go of the folders; a writer may then remove those that are no longer current."""
         _unpin(self._pins)
 
     def __enter__(self) -> "Snapshot":
@@ -99,38 +133,35 @@ class Snapshot:
         self.close()
 
 
-def part_directory(index: Path, name: str) -> Path:
-    """The folder of a part by its name."""
-    return index / PARTS_FOLDER / name
+def next_piece(index: Path, kind: str, manifest: Manifest | None) -> str:
+    """A name in the folder `kind` that no snapshot uses and no reader holds; the caller holds the WriteLock.
 
-
-def next_part_name(index: Path, manifest: Manifest | None) -> str:
-    """A name that no snapshot uses and no reader holds (0001, 0002, ...); the caller holds the WriteLock.
-
-    Parts that an interrupted writer left behind are removed on the way, so their names come again.
+    What an interrupted writer left behind is removed on the way, so its names come again.
     """
-    current = {part.name for part in manifest.parts} if manifest else set()
+    current = _pinned_names(kind, manifest.pieces if manifest else ())
     used = {int(name) for name in current}
-    for path in _part_folders(index):
+    for path in _numbered(index / kind):
         if path.name not in current and not remove_if_unused(path):
             used.add(int(path.name))
     return f"{max(used, default=0) + 1:04d}"
 
 
 def remove_retired(index: Path, manifest: Manifest) -> list[str]:
-    """Delete parts and tombstones that are neither current nor held by a reader; returns the parts' names."""
-    current = {part.name for part in manifest.parts}
-    old = [path for path in _part_folders(index) if path.name not in current]
-    removed = [path.name for path in old if remove_if_unused(path)]
+    """Delete folders and tombstones that are neither current nor held by a reader; returns the folders' paths."""
+    removed = []
+    for kind in PIECE_FOLDERS:
+        current = _pinned_names(kind, manifest.pieces)
+        old = [path for path in _numbered(index / kind) if path.name not in current]
+        removed += [f"{kind}/{path.name}" for path in old if remove_if_unused(path)]
     named = {part.tombstones.path for part in manifest.parts}
-    for path in sorted((index / TOMBSTONES_FOLDER).glob("*.npy")):
+    for path in sorted((index / TOMBSTONES_FOLDER).glob("*.np[yz]")):
         if path.relative_to(index).as_posix() not in named:
             path.unlink()
     return removed
 
 
 def remove_if_unused(directory: Path) -> bool:
-    """Delete a part's folder unless a reader holds it; returns whether it is gone."""
+    """Delete a piece's folder unless a reader holds it; returns whether it is gone."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
@@ -145,8 +176,12 @@ def remove_if_unused(directory: Path) -> bool:
     return True
 
 
-def _part_folders(index: Path) -> list[Path]:
-    folder = index / PARTS_FOLDER
+def _pinned_names(kind: str, pieces: tuple[Piece, ...]) -> set[str]:
+    """Names of the numbered folders in `kind` that pieces lie in."""
+    return {piece.pinned.partition("/")[2] for piece in pieces if piece.pinned.startswith(f"{kind}/")}
+
+
+def _numbered(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name.isdigit()) if folder.is_dir() else []
 
 
@@ -156,7 +191,7 @@ def _pin(directory: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        raise IndexFormatError(f"{directory}: the part is being removed ({error.strerror})") from None
+        raise IndexFormatError(f"{directory}: is being removed ({error.strerror})") from None
     return descriptor
 
 
@@ -165,11 +200,10 @@ def _unpin(pins: list[int]) -> None:
         os.close(pins.pop())
 
 
-def _check_sizes(index: Path, part: Part) -> None:
-    """Every file of the part is there with its size: O(files), which does not grow with the corpus."""
-    directory = part_directory(index, part.name)
-    entries = [(directory / entry.path, entry) for entry in part.files]
-    for path, entry in [*entries, (index / part.tombstones.path, part.tombstones)]:
+def _check_sizes(index: Path, listed: Mapping[str, FileEntry]) -> None:
+    """Every file is there with its size: O(files), which does not grow with the corpus."""
+    for name, entry in listed.items():
+        path = index / name
         try:
             size = path.stat().st_size
         except FileNotFoundError:

@@ -9,7 +9,7 @@ Files beside the postings (V terms, P passages, T terms of all titles): `title-h
 `title-offsets` int64 (V + 1), `title-holders` int32 (T), `title-holder-shares` float32 (T).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
 from helios.index.arrays import map_array
-from helios.index.lexical import Postings, term_hash, terms_of
+from helios.index.lexical import term_hash, terms_of
 
 FloatArray = NDArray[np.float32]
 TermArray = NDArray[np.int32]
+Idf = Callable[[NDArray[np.uint64]], FloatArray]
+"""How rare terms are, by their hashes: (V) to (V)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,12 @@ class TitleTerms:
     holders: TermArray
     holder_shares: FloatArray
 
+    def __repr__(self) -> str:
+        return f"TitleTerms({len(self.starts) - 1} titles)"
+
     @classmethod
-    def of(cls, titles: Iterable[str], postings: Postings) -> "TitleTerms":
-        """Read titles, in the order of the passages; the postings tell how rare a term is."""
+    def of(cls, titles: Iterable[str], idf: Idf) -> "TitleTerms":
+        """Read titles, in the order of the passages; `idf` tells how rare terms are by their hashes."""
         hashes: list[int] = []
         counts: list[int] = []
         digits: dict[int, bool] = {}
@@ -50,15 +55,39 @@ class TitleTerms:
             hashes.extend(own)
             counts.append(len(own))
             digits.update(zip(own, (any(map(str.isdigit, term)) for term in terms), strict=True))
+        known = np.fromiter(digits, np.uint64, len(digits))
+        numeric = np.fromiter(digits.values(), bool, len(digits))
+        return cls._of_hashes(np.array(hashes, np.uint64), np.array(counts, np.int64), (known, numeric), idf)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[tuple[TitleTerms, NDArray[np.int64]]]", idf: Idf) -> "TitleTerms":
+        """The terms of some passages of each part, in their order; `idf` tells how rare terms are by their hashes."""
+        hashes, counts = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+        for titles, passages in parts:
+            own = np.diff(titles.starts)[passages]
+            begins = np.repeat(titles.starts[passages] - np.cumsum(own) + own, own)
+            hashes.append(titles.hashes[titles.terms[begins + np.arange(own.sum())]])
+            counts.append(own)
+        known = np.concatenate([np.zeros(0, np.uint64), *(titles.hashes for titles, _ in parts)])
+        numeric = np.concatenate([np.zeros(0, bool), *(titles.numeric for titles, _ in parts)])
+        return cls._of_hashes(np.concatenate(hashes), np.concatenate(counts), (known, numeric), idf)
+
+    @classmethod
+    def _of_hashes(
+        cls, hashes: NDArray[np.uint64], counts: NDArray[np.int64],
+        numeric: tuple[NDArray[np.uint64], NDArray[np.bool_]], idf: Idf,
+    ) -> "TitleTerms":  # fmt: skip
+        """From the terms of all titles (T) and how many each title has (P); `numeric` marks hashes with a digit."""
         passages = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-        distinct, numbers = np.unique(np.array(hashes, np.uint64), return_inverse=True)
-        rarity = postings.idf(distinct)[numbers]
+        distinct, numbers = np.unique(hashes, return_inverse=True)
+        rarity = idf(distinct)[numbers]
         totals = np.bincount(passages, weights=rarity, minlength=len(counts))
         shares = (rarity / np.maximum(totals[passages], 1e-6)).astype(np.float32)
         order = np.argsort(numbers, kind="stable")
+        known, first = np.unique(numeric[0], return_index=True)
         return cls(
             hashes=distinct,
-            numeric=np.array([digits[int(hashed)] for hashed in distinct], bool),
+            numeric=numeric[1][first[np.searchsorted(known, distinct)]] if len(distinct) else np.zeros(0, bool),
             starts=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64),
             terms=numbers.astype(np.int32),
             shares=shares,
@@ -94,7 +123,10 @@ class TitleTerms:
 
     def numbers(self, terms: Iterable[str]) -> TermArray:
         """The numbers of terms, -1 for one that no title has."""
-        hashes = np.array([term_hash(term) for term in terms], np.uint64)
+        return self.numbers_of(np.array([term_hash(term) for term in terms], np.uint64))
+
+    def numbers_of(self, hashes: NDArray[np.uint64]) -> TermArray:
+        """The numbers of terms by their hashes, -1 for one that no title has."""
         if not self.term_count:
             return np.full(len(hashes), -1, np.int32)
         places = np.minimum(np.searchsorted(self.hashes, hashes), self.term_count - 1)

@@ -1,9 +1,9 @@
 """The token store of one part: every node's token vectors, quantised, memory-mapped.
 
 Files (N nodes, T tokens, D dimensions): `offsets` int64 (N + 1), `codes` uint16 (T), `scales` uint8 (T),
-`residuals` uint8 (T, D · bits / 8), `frequencies` int32 (nodes
-that hold each token of the vocabulary), the codebook of `helios.index.quantiser`, and `tokens.json`.
-Nodes are numbered segments first, then passages.
+`residuals` uint8 (T, D · bits / 8), `frequencies` int32 (nodes that hold each token of the vocabulary), and
+`tokens.json`. Codes are numbers of centroids of the codebook (`helios.index.quantiser`), which lies in a folder of its
+own: parts share it. Nodes are numbered segments first, then passages.
 """
 
 import json
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
 from helios.index.arrays import map_array
+from helios.index.maxsim import StoredTokens
 from helios.index.quantiser import FloatArray, QuantisedVectors, Quantiser
 
 
@@ -46,7 +47,6 @@ def write_tokens(chunks: Sequence[Path], quantiser: Quantiser, directory: Path, 
     np.save(directory / "offsets.npy", offsets)
     frequencies = [_load(chunk, "frequencies") for chunk in chunks]
     np.save(directory / "frequencies.npy", np.sum(frequencies, axis=0, dtype=np.int32))
-    quantiser.save(directory)
     description = {
         "nodes": len(offsets) - 1,
         "tokens": total,
@@ -70,14 +70,13 @@ def _fill(target: NDArray[Any], pieces: Iterable[NDArray[Any]]) -> None:
         start += len(piece)
 
 
-MIN_WEIGHT = 0.1
-"""What a token that every node holds still counts."""
-
-
 class TokenStore:
-    """Memory-mapped token vectors of one part; opening reads the codebook's small arrays alone."""
+    """Memory-mapped token vectors of one part, which refer to the codebook of a folder."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, *, codebook: Path | None = None, opened: dict[Path, Quantiser] | None = None
+    ) -> None:
+        """`codebook` is its folder, this one by default; one that is `opened` already is shared."""
         try:
             description = json.loads((directory / "tokens.json").read_text())
             self.offsets: NDArray[np.int64] = map_array(directory / "offsets.npy")
@@ -94,7 +93,8 @@ class TokenStore:
                 f"{directory}: offsets end at {int(self.offsets[-1])}, codes hold {len(self.codes)} tokens; "
                 "the files do not belong together: rebuild the index"
             )
-        self.quantiser = Quantiser.open(directory, bits=bits)
+        shared, place = {} if opened is None else opened, codebook or directory
+        self.quantiser = shared.setdefault(place, shared.get(place) or Quantiser.open(place, bits=bits))
 
     @property
     def node_count(self) -> int:
@@ -104,12 +104,10 @@ class TokenStore:
     def token_count(self) -> int:
         return len(self.codes)
 
-    def token_weights(self, ids: NDArray[np.int32]) -> FloatArray:
-        """Weights of question tokens: inverse document frequency over nodes, with mean 1; rare tokens decide."""
-        if self.node_count == 0:
-            return np.ones(len(ids), np.float32)
-        rarity = np.log((self.node_count + 1) / (self.frequencies[ids] + 1.0)) + MIN_WEIGHT
-        return np.asarray(rarity / rarity.mean(), np.float32)
+    @property
+    def stored(self) -> StoredTokens:
+        """The arrays as kernels take them."""
+        return StoredTokens(self.offsets, self.codes, self.residuals, self.scales, self.quantiser.scale_levels)
 
     def vectors(self, node: int) -> FloatArray:
         """The stored approximation of a node's token vectors: (tokens, D)."""
@@ -117,9 +115,9 @@ class TokenStore:
 
     def decode(self, start: int, stop: int) -> FloatArray:
         """The stored approximation of tokens [start, stop): (stop - start, D)."""
-        return self.quantiser.decode(self.stored(start, stop))
+        return self.quantiser.decode(self.quantised(start, stop))
 
-    def stored(self, start: int, stop: int) -> QuantisedVectors:
+    def quantised(self, start: int, stop: int) -> QuantisedVectors:
         """Codes, scales and residuals of tokens [start, stop)."""
         span = slice(start, stop)
         return QuantisedVectors(self.codes[span], self.scales[span], self.residuals[span])

@@ -1,6 +1,6 @@
 """Asking a language model: typed requests in, typed outcomes out, never an exception for what a server does.
 
-    with LlmClient.open(config.llm) as client:
+    with LlmClient.open(config.language_model) as client:
         budget = client.budget()
         (outcome,) = client.ask([Request(messages, Verdict)], budget=budget)
         if isinstance(outcome, Answer): outcome.value  # a Verdict

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Protocol
 
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.errors import ConfigError
 from helios.llm.backend import Backend, Reply, Undelivered
 from helios.llm.budget import Budget, estimate_tokens
@@ -42,15 +42,18 @@ class LlmClient:
     share the connections and the limit of concurrent calls.
     """
 
-    def __init__(self, backend: Backend, settings: LlmSettings, *, cache: ReplyCache | None = None) -> None:
+    def __init__(self, backend: Backend, settings: LanguageModelSettings, *, cache: ReplyCache | None = None) -> None:
         self.backend = backend
         self.settings = settings
         self.cache = cache
         self._lock = threading.Lock()
         self._loop: EventLoop | None = None
 
+    def __repr__(self) -> str:
+        return f"LlmClient({self.settings.model!r} at {self.settings.base_url or self.settings.backend})"
+
     @classmethod
-    def open(cls, settings: LlmSettings) -> "LlmClient":
+    def open(cls, settings: LanguageModelSettings) -> "LlmClient":
         """A client of the configured model; a server is sent nothing yet, a model in this process is loaded.
 
         Raises ConfigError where no model is configured or what it needs is missing; see `open_backend`.
@@ -183,7 +186,7 @@ class LlmClient:
         return outcome, usage
 
 
-def open_backend(settings: LlmSettings) -> Backend:
+def open_backend(settings: LanguageModelSettings) -> Backend:
     """The server or the model in this process that the settings name.
 
     Raises ConfigError where `llm.model`, or for a server `llm.base_url`, is not set, the environment variable named

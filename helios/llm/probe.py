@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict
 
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.errors import ConfigError
 from helios.llm.backend import Undelivered
 from helios.llm.client import LlmClient, open_backend
@@ -34,7 +34,7 @@ class Probe:
     problem: str = ""
 
 
-def probe(settings: LlmSettings) -> Probe:
+def probe(settings: LanguageModelSettings) -> Probe:
     """Ask a server for its models and its model for a word; ConfigError for settings that cannot be used.
 
     Without `llm.model` the only model of the server is taken.
@@ -55,7 +55,7 @@ def probe(settings: LlmSettings) -> Probe:
     return replace(found, milliseconds=(time.monotonic() - started) * 1e3, problem=problem)
 
 
-def only_model(settings: LlmSettings) -> str:
+def only_model(settings: LanguageModelSettings) -> str:
     """The name of the one model of a server; ConfigError if it has several or does not say."""
     listed = list_models(settings)
     if isinstance(listed, Undelivered) or len(listed) != 1:
@@ -63,7 +63,7 @@ def only_model(settings: LlmSettings) -> str:
     return listed[0]
 
 
-def list_models(settings: LlmSettings) -> tuple[str, ...] | Undelivered:
+def list_models(settings: LanguageModelSettings) -> tuple[str, ...] | Undelivered:
     """The models of the configured server; ConfigError for settings that cannot be used."""
     from helios.llm.endpoint import OpenAiEndpoint
 

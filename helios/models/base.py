@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,16 +29,21 @@ class BaseModel:
 def find_base_model(configured: str | None = None) -> BaseModel:
     """The base encoder: a configured folder, the local hub cache, the installed package, or the hub, in this order.
 
-    Raises ModelError if there is none, or if the packaged weights are not the pinned ones.
+    A cache that holds another revision is passed over. Raises ModelError if there is no base, or if the only one found
+    does not have the pinned weights.
     """
     if configured is not None:
         return _checked(Path(configured).expanduser(), "config", pinned=False)
-    cached = _hub_cache()
+    cached, package = _hub_cache(), _package()
     if cached is not None:
-        return _checked(cached, "hub cache", pinned=True)
-    spec = find_spec(PACKAGE)
-    if spec is not None and spec.origin is not None:
-        return _checked(Path(spec.origin).parent / "model", "package", pinned=True)
+        try:
+            return _checked(cached, "hub cache", pinned=True)
+        except ModelError as error:
+            if package is None:
+                raise
+            log.info("%s; the installed package is used", error)
+    if package is not None:
+        return _checked(package, "package", pinned=True)
     return _checked(_download(), "hub", pinned=True)
 
 
@@ -45,17 +51,31 @@ def _checked(folder: Path, source: str, *, pinned: bool) -> BaseModel:
     for name in FILES:
         if not (folder / name).is_file():
             raise ModelError(f"{folder}: no {name}; expected a folder with {', '.join(FILES)}")
-    digest = sha256()
-    with (folder / "model.safetensors").open("rb") as handle:
-        while block := handle.read(1 << 22):
-            digest.update(block)
-    if pinned and digest.hexdigest() != WEIGHTS_SHA256:
+    weights = folder / "model.safetensors"
+    state = weights.stat()
+    digest = _digest(weights, state.st_size, state.st_mtime_ns)
+    if pinned and digest != WEIGHTS_SHA256:
         raise ModelError(
-            f"{folder}/model.safetensors has SHA-256 {digest.hexdigest()}, expected {WEIGHTS_SHA256}: "
+            f"{weights} has SHA-256 {digest}, expected {WEIGHTS_SHA256}: "
             f"these are not the weights of {NAME} that HELIOS was measured with; "
             "set encoder.model=FOLDER to use other weights on purpose"
         )
-    return BaseModel(folder, source, digest.hexdigest())
+    return BaseModel(folder, source, digest)
+
+
+@lru_cache(maxsize=16)
+def _digest(weights: Path, size: int, changed: int) -> str:
+    """The SHA-256 of a file, once a process while its size and time of change stay: it has 90 MB."""
+    digest = sha256()
+    with weights.open("rb") as handle:
+        while block := handle.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _package() -> Path | None:
+    spec = find_spec(PACKAGE)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
 
 
 def _hub_cache() -> Path | None:

@@ -1,34 +1,17 @@
 """A BERT encoder in plain torch: the shape of all-MiniLM-L6-v2, of BERT and of ColBERT's base.
 
-It reads the usual `config.json` and `model.safetensors`. It exists so that a question is encoded a second
-after the program starts: importing the general library for it takes several times longer than the search.
-Absolute positions, post-layer-norm, exact GELU; anything else is refused by `load_bert`.
+For training, and for machines without OpenVINO (`helios.models.compiled`). `helios.models.checkpoint` reads weights.
 
 Shape legend: B batch, L tokens, D hidden size, H heads, X size of a head.
 """
 
-import json
-from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helios.errors import ModelError
-
-
-@dataclass(frozen=True, slots=True)
-class BertConfig:
-    """The sizes of a BERT encoder, under the names of its `config.json`."""
-
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    max_position_embeddings: int
-    type_vocab_size: int
-    layer_norm_eps: float
+from helios.models.checkpoint import BertConfig, Checkpoint, read_checkpoint
 
 
 class Embeddings(nn.Module):
@@ -103,50 +86,13 @@ class Bert(nn.Module):
         return x_BLD
 
 
-LAYER_NAMES = {
-    "attention.self.query": "query",
-    "attention.self.key": "key",
-    "attention.self.value": "value",
-    "attention.output.dense": "output",
-    "attention.output.LayerNorm": "output_norm",
-    "intermediate.dense": "up",
-    "output.dense": "down",
-    "output.LayerNorm": "down_norm",
-}
-"""Names in published BERT checkpoints → names here."""
-
-
-def load_bert(folder: Path) -> Bert:
+def load_bert(folder: Path, adapter: Path | None = None) -> Bert:
     """Build the encoder from a folder with `config.json` and `model.safetensors`; ModelError if it is no BERT."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    return bert_of(read_checkpoint(folder, adapter))
 
-    try:
-        raw = json.loads((folder / "config.json").read_text())
-        tensors = load_file(folder / "model.safetensors")
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ModelError(f"{folder}: no readable model (config.json, model.safetensors): {error}") from error
-    if raw.get("model_type") != "bert" or raw.get("hidden_act") != "gelu":
-        raise ModelError(f"{folder}: expected a BERT with GELU, found {raw.get('model_type')} {raw.get('hidden_act')}")
-    if raw.get("position_embedding_type", "absolute") != "absolute":
-        raise ModelError(f"{folder}: expected absolute positions, found {raw['position_embedding_type']}")
-    unset = [name for name in BertConfig.__dataclass_fields__ if name not in raw]
-    if unset:
-        raise ModelError(f"{folder}/config.json lacks {', '.join(unset)}")
-    bert = Bert(BertConfig(**{name: raw[name] for name in BertConfig.__dataclass_fields__}))
-    try:
-        missing, _ = bert.load_state_dict({_local_name(n): t for n, t in tensors.items()}, strict=False)
-    except RuntimeError as error:  # torch says which tensors have another shape
-        raise ModelError(f"{folder}: config.json and model.safetensors do not fit together: {error}") from error
-    if missing:
-        raise ModelError(f"{folder}/model.safetensors lacks {missing[0]} and {len(missing) - 1} more tensors")
+
+def bert_of(checkpoint: Checkpoint) -> Bert:
+    """The encoder of these weights, which it gets a copy of."""
+    bert = Bert(checkpoint.config)
+    bert.load_state_dict({name: torch.from_numpy(tensor.copy()) for name, tensor in checkpoint.tensors.items()})
     return bert.eval()
-
-
-def _local_name(name: str) -> str:
-    name = name.removeprefix("bert.")
-    if not name.startswith("encoder.layer."):
-        return name
-    number, _, rest = name.removeprefix("encoder.layer.").partition(".")
-    module, _, parameter = rest.rpartition(".")
-    return f"layers.{number}.{LAYER_NAMES.get(module, module)}.{parameter}"

@@ -1,13 +1,13 @@
 """The token encoder f_e: texts in, one unit vector a token out (HELIOS 4.1).
 
 Documents go through the fastest route that the machine has (OpenVINO in bf16, torch in bf16, torch in fp32);
-questions always through torch in fp32, where 20 tokens cost milliseconds. Tokens are batched by length.
+questions always in fp32, where 20 tokens cost milliseconds.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 
 from helios.errors import ModelError
 from helios.models.base import NAME, WEIGHTS_SHA256, BaseModel, find_base_model
-from helios.models.routes import Route, Runtime, document_route, torch_forward
+from helios.models.checkpoint import Checkpoint, read_checkpoint, read_config
+from helios.models.routes import Route, Runtime, document_route, question_route
 from helios.once import once
 
 log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 MAX_QUESTION_TOKENS = 128
-RECENT = 64
-"""Questions whose vectors are kept: every stage of a search asks for them."""
+HEAD_TOKENS = 32
+"""The first tokens of a long text, its titles, that every further window begins with."""
 SHIPPED_ADAPTER = Path(__file__).parent / "weights" / "token-encoder.safetensors"
 
 
@@ -38,12 +39,16 @@ class TokenVectors:
     """Numbers of the tokens in the encoder's vocabulary."""
     spans: NDArray[np.int32]
 
+    def __repr__(self) -> str:
+        return f"TokenVectors({len(self.ids)})"
+
+    def first(self, count: int) -> "TokenVectors":
+        """The first `count` tokens."""
+        return TokenVectors(self.vectors[:count], self.ids[:count], self.spans[:count])
+
 
 class TokenEncoder(Protocol):
     """What indexing and search need of an encoder."""
-
-    def __hash__(self) -> int:
-        """Of the object: what it has encoded can be remembered."""
 
     @property
     def dimension(self) -> int: ...
@@ -74,30 +79,40 @@ class MiniLMEncoder:
 
     The position and the number of kept tokens of a text depend on the text alone, so that an explanation can
     be made later from the text. A text of nothing else keeps its first special token, with the empty span (0, 0).
-    Threads may encode questions at the same time; documents are for one thread.
+    A text that is longer than the model reads is read in windows, each beginning with the text's first tokens, so
+    that a window knows what it is about; what is beyond the last window is cut (`cut_tokens` counts it).
+    Threads may share it.
     """
 
     def __init__(
         self, base: BaseModel, *, adapter: Path | None = None, runtime: Runtime = "auto", max_tokens: int = 256,
-        batch_tokens: int = 8192, threads: int | None = None,
+        windows: int = 1, batch_tokens: int = 8192, threads: int | None = None,
     ) -> None:  # fmt: skip
         from tokenizers import Tokenizer
 
         self.base = base
         self.adapter = adapter
         self.max_tokens = max_tokens
+        self.windows = windows
         self.batch_tokens = batch_tokens
-        self.threads = threads
+        self.threads = threads or os.cpu_count() or 1
         self.runtime = runtime
+        self.config = read_config(base.folder)
+        if max_tokens > self.config.max_position_embeddings:
+            raise ModelError(
+                f"advanced.encoder.max_tokens={max_tokens}, but {base.folder} reads at most "
+                f"{self.config.max_position_embeddings} tokens: set it to that or less"
+            )
         self._tokenizer = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_tokens)
+        self._tokenizer.no_truncation()
         self._keep = _kept_tokens(self._tokenizer)
+        self._windows = Windows.of(self._tokenizer, max_tokens=max_tokens, count=windows)
 
     @classmethod
     def load(
         cls, model: str | None = None, *, adapter: str | None = None, runtime: Runtime = "auto",
-        max_tokens: int = 256, batch_tokens: int = 8192, threads: int | None = None,
+        max_tokens: int = 256, windows: int = 1, batch_tokens: int = 8192, threads: int | None = None,
     ) -> "MiniLMEncoder":  # fmt: skip
         """Find the base model and make an encoder of it; the weights are read on first use.
 
@@ -106,9 +121,12 @@ class MiniLMEncoder:
         """
         base = find_base_model(model)
         return cls(
-            base, adapter=_adapter(adapter, base), runtime=runtime, max_tokens=max_tokens,
+            base, adapter=_adapter(adapter, base), runtime=runtime, max_tokens=max_tokens, windows=windows,
             batch_tokens=batch_tokens, threads=threads,
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"MiniLMEncoder({self.name!r}, adapter={self.adapter and self.adapter.name!r}, runtime={self.runtime!r})"
 
     @property
     def name(self) -> str:
@@ -116,13 +134,13 @@ class MiniLMEncoder:
 
     @property
     def dimension(self) -> int:
-        return int(self._bert.config.hidden_size)
+        return self.config.hidden_size
 
     @property
     def vocabulary_size(self) -> int:
         return len(self._keep)
 
-    @property
+    @once
     def fingerprint(self) -> str:
         settings = f"{self.base.sha256} last-layer unit no-punctuation max={self.max_tokens}"
         files = [self.base.folder / "config.json", self.base.folder / "tokenizer.json"]
@@ -130,96 +148,145 @@ class MiniLMEncoder:
         return sha256(settings.encode() + b"".join(file.read_bytes() for file in files)).hexdigest()
 
     def encode_documents(self, texts: Sequence[str]) -> Iterator[TokenVectors]:
-        encodings = self._tokenizer.encode_batch(list(texts))
-        lengths = np.array([len(encoding.ids) for encoding in encodings])
-        results: list[TokenVectors | None] = [None] * len(encodings)
-        order = np.argsort(-lengths, kind="stable")
-        batches = []
-        start = 0
-        while start < len(order):
-            batches.append(order[start : start + max(1, self.batch_tokens // int(lengths[order[start]]))])
-            start += len(batches[-1])
-        padded = (_pad([encodings[i].ids for i in batch], int(lengths[batch[0]])) for batch in batches)
-        for batch, vectors in zip(batches, self._document_route.encode(padded), strict=True):
-            for row, i in enumerate(batch):
-                kept = self._kept(encodings[i])
-                results[i] = self._tokens(vectors[row], encodings[i], kept)
-        for result in results:
-            if result is not None:
-                yield result
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        windows = [self._windows.of_text(encoding.ids) for encoding in encodings]
+        vectors = self._documents.encode([window.ids for own in windows for window in own])
+        for encoding, own in zip(encodings, windows, strict=True):
+            parts = [next(vectors)[window.first : window.first + window.count] for window in own]
+            yield self._tokens(parts[0] if len(parts) == 1 else np.concatenate(parts), encoding)
 
     def encode_question(self, question: str) -> TokenVectors:
-        return self._recent(question)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_recent"}
-
-    @once
-    def _recent(self) -> Callable[[str], TokenVectors]:
-        return lru_cache(RECENT)(self._encode_question)
-
-    def _encode_question(self, question: str) -> TokenVectors:
-        encoding = self._tokenizer.encode(question)
-        kept = self._kept(encoding)[:MAX_QUESTION_TOKENS]
-        ids, mask = _pad([encoding.ids], len(encoding.ids))
-        tokens = self._tokens(torch_forward(self._bert, bf16=False)(ids, mask)[0], encoding, kept)
-        for array in (tokens.vectors, tokens.ids, tokens.spans):
-            array.flags.writeable = False
-        return tokens
+        encoding = self._tokenizer.encode(question, add_special_tokens=False)
+        (window,) = self._windows.first(encoding.ids)
+        (vectors,) = self._questions.encode([window.ids])
+        tokens = self._tokens(vectors[window.first : window.first + window.count], encoding)
+        return tokens.first(MAX_QUESTION_TOKENS)
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
-        encoding = self._tokenizer.encode(text)
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
         return self._spans(encoding, self._kept(encoding))
 
     def for_pairs(self) -> "MiniLMEncoder":
-        limit = int(self._bert.config.max_position_embeddings)
-        twin = MiniLMEncoder(
-            self.base, adapter=self.adapter, runtime=self.runtime, max_tokens=min(2 * self.max_tokens, limit),
+        return MiniLMEncoder(
+            self.base, adapter=self.adapter, runtime=self.runtime,
+            max_tokens=min(2 * self.max_tokens, self.config.max_position_embeddings), windows=self.windows,
             batch_tokens=self.batch_tokens, threads=self.threads,
         )  # fmt: skip
-        twin.__dict__["_bert"] = self._bert  # where `once` keeps it: the weights are shared
-        return twin
 
     def count_tokens(self, texts: Sequence[str]) -> int:
         """Tokens that the texts would be stored as."""
-        return sum(len(self._kept(encoding)) for encoding in self._tokenizer.encode_batch(list(texts)))
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return sum(max(1, len(self._kept(encoding))) for encoding in encodings)
+
+    def token_ids(self, texts: Sequence[str]) -> Iterator[NDArray[np.int32]]:
+        """The token numbers that `encode_documents` would give for every text, without running the model."""
+        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            kept = self._kept(encoding)
+            ids = np.array(encoding.ids, np.int32)[kept] if len(kept) else self._windows.first([])[0].ids[:1]
+            yield np.asarray(ids, np.int32)
+
+    def cut_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Of each text how many tokens no window reads."""
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [max(0, len(encoding.ids) - self._windows.room) for encoding in encodings]
 
     def tokenise(self, texts: Sequence[str]) -> list[tuple[list[int], NDArray[np.int64]]]:
-        """For every text the token numbers that the model reads, and which of them are kept as vectors."""
-        return [(list(encoding.ids), self._kept(encoding)) for encoding in self._tokenizer.encode_batch(list(texts))]
+        """For every text the token numbers that the model reads first, and which of them are kept as vectors."""
+        found = []
+        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            (window,) = self._windows.first(encoding.ids)
+            kept = self._kept(encoding)
+            kept = kept[kept < window.count] + window.first
+            found.append((window.ids, kept if len(kept) else np.zeros(1, np.int64)))
+        return found
 
     def _kept(self, encoding: Any) -> NDArray[np.int64]:
-        kept = np.flatnonzero(self._keep[np.array(encoding.ids, np.int64)])
-        return kept if len(kept) else np.zeros(1, np.int64)
+        """Places of the tokens of a text that are stored, of those that some window reads."""
+        return np.flatnonzero(self._keep[np.array(encoding.ids[: self._windows.room], np.int64)])
 
-    def _tokens(self, vectors_LD: FloatArray, encoding: Any, kept: NDArray[np.int64]) -> TokenVectors:
+    def _tokens(self, vectors_LD: FloatArray, encoding: Any) -> TokenVectors:
+        """Kept tokens of a text from the vectors of all that were read; the first special one if there is no other."""
+        kept = self._kept(encoding)
+        if not len(kept):
+            return self._nothing
+        kept = kept[kept < len(vectors_LD)]
         return TokenVectors(vectors_LD[kept], np.array(encoding.ids, np.int32)[kept], self._spans(encoding, kept))
 
     def _spans(self, encoding: Any, kept: NDArray[np.int64]) -> NDArray[np.int32]:
+        if not len(kept):
+            return np.zeros((1, 2), np.int32)
         return np.array(encoding.offsets, np.int32).reshape(-1, 2)[kept]
 
     @once
-    def _bert(self) -> Any:
-        import torch
-
-        from helios.models.adapters import apply_adapter
-        from helios.models.bert import load_bert
-
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
-        bert = load_bert(self.base.folder)
-        if self.adapter is not None:
-            apply_adapter(bert, self.adapter)
-        if self.max_tokens > bert.config.max_position_embeddings:
-            raise ModelError(
-                f"encoder.max_tokens={self.max_tokens}, but {self.base.folder} reads at most "
-                f"{bert.config.max_position_embeddings} tokens: set encoder.max_tokens to that or less"
-            )
-        return bert
+    def _nothing(self) -> TokenVectors:
+        """What a text without words is: the first special token."""
+        ids = self._windows.first([])[0].ids
+        (vectors,) = self._questions.encode([ids])
+        return TokenVectors(vectors[:1], np.array(ids[:1], np.int32), np.zeros((1, 2), np.int32))
 
     @once
-    def _document_route(self) -> Route:
-        return document_route(self._bert, self.runtime, self.threads)
+    def _checkpoint(self) -> Checkpoint:
+        return read_checkpoint(self.base.folder, self.adapter)
+
+    @once
+    def _documents(self) -> Route:
+        """The fastest way through this machine."""
+        return document_route(self._checkpoint, self.runtime, self.threads, batch_tokens=self.batch_tokens)
+
+    @once
+    def _questions(self) -> Route:
+        """The most exact one, of one thread: a question is too short to share out."""
+        return question_route(self._checkpoint, self.runtime)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Token numbers that are read together; `count` of them from `first` on are the text's next ones."""
+
+    ids: list[int]
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """How a text's tokens are cut into windows: special tokens around, the first `head` tokens before later ones."""
+
+    opening: list[int]
+    closing: list[int]
+    tokens: int
+    """The text's own tokens that one window holds."""
+    head: int
+    count: int
+
+    @classmethod
+    def of(cls, tokenizer: Any, *, max_tokens: int, count: int) -> "Windows":
+        """Windows of at most `max_tokens` tokens; the tokenizer knows the special ones."""
+        around = tokenizer.encode("x").ids
+        plain = tokenizer.encode("x", add_special_tokens=False).ids
+        at = next(n for n in range(len(around)) if around[n : n + len(plain)] == plain)
+        opening, closing = around[:at], around[at + len(plain) :]
+        tokens = max_tokens - len(opening) - len(closing)
+        return cls(opening, closing, tokens, min(HEAD_TOKENS, tokens // 4), count)
+
+    @property
+    def room(self) -> int:
+        """Tokens of a text that all windows read together."""
+        return self.tokens + (self.count - 1) * (self.tokens - self.head)
+
+    def first(self, ids: Sequence[int]) -> list[Window]:
+        """The first window alone."""
+        own = list(ids[: self.tokens])
+        return [Window([*self.opening, *own, *self.closing], len(self.opening), len(own))]
+
+    def of_text(self, ids: Sequence[int]) -> list[Window]:
+        """All windows of a text, at least one."""
+        windows = self.first(ids)
+        head, step = list(ids[: self.head]), self.tokens - self.head
+        for start in range(self.tokens, min(len(ids), self.room), step):
+            own = list(ids[start : min(start + step, self.room)])
+            windows.append(Window([*self.opening, *head, *own, *self.closing], len(self.opening) + len(head), len(own)))
+        return windows
 
 
 def _adapter(configured: str | None, base: BaseModel) -> Path | None:
@@ -243,12 +310,3 @@ def _kept_tokens(tokenizer: Any) -> NDArray[np.bool_]:
     for token, number in vocabulary.items():
         keep[number] = token not in special and any(character.isalnum() for character in token)
     return keep
-
-
-def _pad(ids: Sequence[Sequence[int]], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    padded = np.zeros((len(ids), length), np.int64)
-    mask = np.zeros((len(ids), length), np.int64)
-    for row, numbers in enumerate(ids):
-        padded[row, : len(numbers)] = numbers
-        mask[row, : len(numbers)] = 1
-    return padded, mask

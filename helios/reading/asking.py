@@ -1,8 +1,7 @@
 """From an engine and a question to a checked answer: search, read, read again what is cited."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from helios.reading.vectors import StoredVectors
 from helios.types import Evidence
 
 if TYPE_CHECKING:
+    from helios.corpus.where import Where
     from helios.engine import Engine
 
 TRIES = 2
@@ -25,33 +25,36 @@ FRAME_TOKENS = 2000
 """Tokens around the evidence: instructions, schema, question, and a reply that has to be mended."""
 
 
-@contextmanager
-def open_reader(engine: "Engine", config: Config) -> Iterator[Reader]:
+def load_reader(engine: "Engine") -> Reader:
     """The reader that `reading.reader` names, over the engine's own token vectors.
 
     Raises ModelError without usable weights, ConfigError where the language model is not configured.
     """
-    settings = config.reading
-    model = Path(settings.model).expanduser() if settings.model else None
+    config = engine.config
+    settings, more = config.reading, config.advanced.reading
     extractive = ExtractiveReader.load(
-        StoredVectors(engine.part, engine.encoder), model, edges=settings.edges,
-        min_confidence=settings.min_confidence, presence=settings.presence,
+        StoredVectors(engine.index, engine.encoder), Path(more.model).expanduser() if more.model else None,
+        edges=more.edges, least=settings.least, present=more.present,
+        encoder=engine.index.encoder["fingerprint"],
     )  # fmt: skip
     if settings.reader == "extractive":
-        yield extractive
-        return
-    limits = config.llm
-    client = engine.stages.language_model
-    yield LlmReader(client, prompt_tokens=limits.prompt_tokens, reply_tokens=limits.reply_tokens, fallback=extractive)
+        return extractive
+    limits = config.advanced.llm
+    client = engine.models.language_model(config)
+    return LlmReader(client, prompt_tokens=limits.prompt_tokens, reply_tokens=limits.reply_tokens, fallback=extractive)
 
 
-def answer_question(engine: "Engine", reader: Reader, question: str, *, k: int = 50) -> tuple[Answer, Evidence]:
+def answer_question(
+    engine: "Engine", reader: Reader, question: str, *, k: int = 50, where: "str | Where | None" = None,
+    seconds: float | None = None,
+) -> tuple[Answer, Evidence]:  # fmt: skip
     """Search the k best edges, read them, and keep the citations that the store confirms.
 
     Refiner and reader share what the question may spend on a language model; the reader's share is kept for it.
     """
     budget = reader.model.budget() if isinstance(reader, LlmReader) else None
-    evidence = engine.search(question, k=k, budget=_before_reading(budget, engine.config))
+    spent = _before_reading(budget, engine.config)
+    evidence = engine.search(question, k=k, where=where, seconds=seconds, budget=spent)
     return read_evidence(engine, reader, evidence, budget=budget), evidence
 
 
@@ -59,8 +62,9 @@ def _before_reading(budget: Budget | None, config: Config) -> Budget | None:
     """The budget without what a reading takes at most: a second try, each sent twice."""
     if budget is None:
         return None
-    tokens = TRIES * (config.llm.prompt_tokens + config.llm.reply_tokens + FRAME_TOKENS)
-    return budget.keeping(calls=2 * TRIES, tokens=tokens, seconds=config.llm.call_seconds)
+    limits = config.advanced.llm
+    tokens = TRIES * (limits.prompt_tokens + limits.reply_tokens + FRAME_TOKENS)
+    return budget.keeping(calls=2 * TRIES, tokens=tokens, seconds=limits.call_seconds)
 
 
 def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budget: Budget | None = None) -> Answer:
@@ -83,7 +87,7 @@ def llm_overrides(base_url: str | None, model: str | None, overrides: Sequence[s
     if base_url is None:
         return list(overrides)
     settings = [f"llm.base_url={json.dumps(base_url)}", "refinement.mode=llm", "reading.reader=llm", *overrides]
-    limits = load_config(overrides=settings).llm
+    limits = load_config(overrides=settings).language_model
     if not (model or limits.model):
         from helios.llm.probe import only_model
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from helios.corpus import CorpusStore
 from helios.index.lexical import terms_of
+from helios.index.reader import Corpus
 from helios.models.text import passage_text
 from helios.reading.base import Answer, Citation, Support
 from helios.types import Passage
 
 
-def checked(answer: Answer, corpus: CorpusStore) -> Answer:
+def checked(answer: Answer, corpus: Corpus) -> Answer:
     """The answer with the citations that the store confirms; the others are named in `dropped`.
 
     An answer that is left without any citation says so in `support`.
@@ -32,15 +32,14 @@ def checked(answer: Answer, corpus: CorpusStore) -> Answer:
     return replace(answer, citations=tuple(kept), dropped=tuple(dropped), support=support)
 
 
-def cited_source(citation: Citation, corpus: CorpusStore) -> str | None:
+def cited_source(citation: Citation, corpus: Corpus) -> str | None:
     """The whole cell, sentence or title that a citation points to, from the store; None where there is none."""
     if citation.segment_id is not None and citation.column is not None:
-        number = corpus.tables.find(citation.segment_id.table_id)
-        if number is None:
+        try:
+            cells = corpus.segment(corpus.segment_number(citation.segment_id)).cells
+        except KeyError:
             return None
-        rows = corpus.tables[number].rows
-        row, column = citation.segment_id.row, citation.column
-        return rows[row][column] if 0 <= row < len(rows) and 0 <= column < len(rows[row]) else None
+        return cells[citation.column] if 0 <= citation.column < len(cells) else None
     number = None if citation.passage_id is None else corpus.passages.find(citation.passage_id)
     if number is None:
         return None
@@ -50,7 +49,7 @@ def cited_source(citation: Citation, corpus: CorpusStore) -> str | None:
     return dict(sentences_of(passage)).get(citation.sentence)
 
 
-def place_of(citation: Citation, corpus: "CorpusStore") -> str:
+def place_of(citation: Citation, corpus: Corpus) -> str:
     """The title and the column or sentence of a citation, for people."""
     if citation.segment_id is not None and citation.column is not None:
         table = corpus.tables[corpus.tables.number(citation.segment_id.table_id)]

@@ -12,7 +12,7 @@ from rich.markup import escape
 from helios.reading.base import Answer, Support
 
 if TYPE_CHECKING:
-    from helios.corpus import CorpusStore
+    from helios.index.reader import Corpus
 
 EDGES = 50
 """Edges that an answer is read from."""
@@ -42,6 +42,9 @@ def ask_command(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model; the server's only one.")
     ] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
     overrides: Annotated[
@@ -56,17 +59,19 @@ def ask_command(
     if (index is None) == (sources is None):
         raise typer.BadParameter("give either --index, a folder, or --sources, a file of registered sources")
     from helios.engine import Engine
-    from helios.reading.asking import answer_question, llm_overrides, open_reader
+    from helios.reading.asking import llm_overrides
 
     settings = llm_overrides(llm, model, overrides or ())
+    if where is not None and index is None:
+        raise typer.BadParameter("--where selects from an index: give --index")
     if index is None:
         assert sources is not None
         from helios.routing.cli import ask_sources
 
         ask_sources(question, sources, k=k, config=config, overrides=settings, as_json=as_json)
         return
-    with Engine.open(index, config=config, overrides=settings) as engine, open_reader(engine, engine.config) as reader:
-        answer, _ = answer_question(engine, reader, question, k=k or EDGES)
+    with Engine.open(index, config=config, overrides=settings) as engine:
+        answer = engine.ask(question, k=k or EDGES, where=where)
         shown = answer_json(answer, engine.corpus)
     if as_json:
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
@@ -74,7 +79,7 @@ def ask_command(
         _print(shown, answer)
 
 
-def answer_json(answer: Answer, corpus: "CorpusStore") -> dict[str, Any]:
+def answer_json(answer: Answer, corpus: "Corpus") -> dict[str, Any]:
     """An answer as plain JSON data; every citation with the cell or sentence that it is from."""
     from helios.reading.citations import cited_source, place_of
 

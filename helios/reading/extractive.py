@@ -1,6 +1,5 @@
 """The extractive reader: the best candidate of the best edges, and the place where it stands."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.config import PresenceSettings
+from helios.extras import import_library
 from helios.reading.base import Answer, Citation, ComputedAnswer
-from helios.reading.features import NodeFacts, add_span_features, features_of, node_facts, question_facts, span_key
-from helios.reading.presence import chance_of_presence, presence_features
+from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import Kind, ask
 from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
@@ -35,8 +33,6 @@ class Candidates:
     nodes: list[ReadNode]
     spans: list[Span]
     features: FloatArray
-    coverage: float
-    """How much of the question the edge that covers it best covers, 0 to 1."""
 
     def text(self, number: int) -> str:
         """The words of a candidate."""
@@ -51,28 +47,36 @@ class ExtractiveReader:
 
     def __init__(
         self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None, edges: int = 10,
-        min_confidence: float = 0.0, presence: PresenceSettings | None = None,
+        least: float = 0.0, present: float = 0.0,
     ) -> None:  # fmt: skip
+        """It abstains below the confidence `least`, and where the corpus holds the answer with less than `present`."""
         self.ranker = ranker
         self.spans = spans
         self.vectors = vectors
         self.edges = edges
-        self.min_confidence = min_confidence
-        self.presence = presence
+        self.least = least
+        self.present = present
+
+    def __repr__(self) -> str:
+        return f"ExtractiveReader(edges={self.edges}, least={self.least}, present={self.present})"
 
     @classmethod
     def load(
-        cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, min_confidence: float = 0.0,
-        presence: PresenceSettings | None = None,
+        cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, least: float = 0.0,
+        present: float = 0.0, encoder: str | None = None,
     ) -> "ExtractiveReader":  # fmt: skip
-        """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used."""
-        ranker = AnswerRanker.load(folder)
+        """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used.
+
+        `encoder` is the fingerprint of the one that the vectors are of.
+        """
+        ranker = AnswerRanker.load(folder, encoder=encoder)
         spans = None
         if ranker.reads_spans:
+            import_library("torch", extra="torch", needed_by="a reader of spans")
             from helios.reading.spanmodel import SpanReader
 
             spans = SpanReader.load((folder or WEIGHTS) / SPANS)
-        return cls(ranker, vectors, spans=spans, edges=edges, min_confidence=min_confidence, presence=presence)
+        return cls(ranker, vectors, spans=spans, edges=edges, least=least, present=present)
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """The most likely span, or an abstention."""
@@ -91,20 +95,18 @@ class ExtractiveReader:
         chances = [(candidates.text(best), self.ranker.confidence(share)) for best, share in ranked]
         text, confidence = chances[0]
         others = tuple(chances[1 : 1 + ALTERNATIVES])
-        if reason := self._doubt(candidates, evidence, text, confidence):
+        if reason := self._doubt(evidence, text, confidence):
             return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
         span = candidates.spans[ranked[0][0]]
         node = candidates.nodes[span.node]
         citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
         return Answer(question, text, citations, confidence, reader=self.name, alternatives=others)
 
-    def _doubt(self, candidates: Candidates, evidence: Evidence, text: str, confidence: float) -> str:
+    def _doubt(self, evidence: Evidence, text: str, confidence: float) -> str:
         """Why not to give the best answer; empty where nothing speaks against it."""
-        if self.presence is not None:
-            there = chance_of_presence(self.presence, presence_features(candidates.coverage, evidence))
-            if there < self.presence.least:
-                return f"the corpus hardly holds what the question asks for ({there:.0%} likely)"
-        if confidence < self.min_confidence:
+        if evidence.present < self.present:
+            return f"the corpus does not seem to contain the answer ({evidence.present:.0%} likely that it does)"
+        if confidence < self.least:
             return f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
         return ""
 
@@ -123,17 +125,7 @@ def candidates_of(
     if spans is not None:
         windows = windows_of(evidence, nodes)
         add_span_features(features, found, windows, spans.logits(question, [window.text for window in windows]))
-    return Candidates(nodes, found, features, _coverage(facts, vectors.weights(said)))
-
-
-def _coverage(facts: Sequence[NodeFacts], weights_Q: FloatArray) -> float:
-    """The mean over the question's tokens of the best cosine in an edge, by their weights, for the edge with most."""
-    best_Q: dict[int, FloatArray] = {}
-    for fact in facts:
-        maxima_Q = fact.similarity.max(axis=0)
-        for rank in fact.node.ranks:
-            best_Q[rank] = np.maximum(best_Q.get(rank, maxima_Q), maxima_Q)
-    return max((float(maxima_Q @ weights_Q / weights_Q.sum()) for maxima_Q in best_Q.values()), default=0.0)
+    return Candidates(nodes, found, features)
 
 
 def rank_answers(candidates: Candidates, shares: FloatArray) -> list[tuple[int, float]]:

@@ -76,6 +76,9 @@ class LlmReader:
         self.reply_tokens = reply_tokens
         self.fallback = fallback
 
+    def __repr__(self) -> str:
+        return f"LlmReader({self.model!r}, fallback={self.fallback!r})"
+
     def read(
         self,
         question: str,
@@ -92,7 +95,7 @@ class LlmReader:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
         packed = pack_evidence(question, evidence, budget=self.prompt_tokens, count_tokens=estimate_tokens)
         if not packed.nodes:
-            reason = f"no evidence fits into {self.prompt_tokens} tokens: raise llm.prompt_tokens"
+            reason = f"no evidence fits into {self.prompt_tokens} tokens: raise advanced.llm.prompt_tokens"
             return Answer.abstain(question, reason, reader=self.name)
         request = Request(_messages(question, packed, computed), ReadReply, max_tokens=self.reply_tokens)
         (outcome,) = self.model.ask([request], budget=budget or self.model.budget())

@@ -1,20 +1,20 @@
 """The ranker of candidate answers: gradient-boosted trees over `helios.reading.features`, and how sure it is."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ModelError
+from helios.models.card import read_card
+from helios.models.trees import Trees
 from helios.reading.features import FEATURES, SPAN_FEATURES
 
 FloatArray = NDArray[np.float32]
 WEIGHTS = Path(__file__).parent / "weights"
-TREES, SETTINGS, SPANS = "ranker.txt", "ranker.json", "spans.safetensors"
+ROLE = "reader"
+TREES, SPANS = "ranker.txt", "spans.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,43 +29,35 @@ class Calibration:
 
 
 class AnswerRanker:
-    """Scores candidates; safe to share between threads."""
+    """Scores candidates; holds no state, so threads may share it."""
 
-    def __init__(self, trees: lightgbm.Booster, calibration: Calibration, *, encoder: str = "") -> None:
+    def __init__(self, trees: Trees, calibration: Calibration) -> None:
         self.trees = trees
         self.calibration = calibration
-        self.encoder = encoder
-        """Fingerprint of the encoder whose similarities the trees were trained on."""
-        self._columns = [FEATURES.index(name) for name in trees.feature_name()]
+        self._columns = [FEATURES.index(name) for name in trees.features]
 
     @classmethod
-    def load(cls, folder: Path | None = None) -> "AnswerRanker":
-        """Read what `save` wrote, by default the packaged weights; ModelError for damaged or foreign files."""
+    def load(cls, folder: Path | None = None, *, encoder: str | None = None) -> "AnswerRanker":
+        """The packaged weights, or those of a folder; ModelError for damaged or foreign files.
+
+        `encoder` is the fingerprint of the one whose similarities it will see.
+        """
         folder = folder or WEIGHTS
-        try:
-            settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-            calibration = Calibration(**settings["calibration"])
-            encoder = str(settings["encoder"])
-            trees = lightgbm.Booster(model_file=folder / TREES)
-        except (OSError, ValueError, KeyError, TypeError, lightgbm.basic.LightGBMError) as error:
-            raise ModelError(f"{folder}: no readable extractive reader ({TREES}, {SETTINGS}): {error}") from error
-        unknown = [name for name in trees.feature_name() if name not in FEATURES]
+        card = read_card(folder, ROLE)
+        if encoder is not None:
+            card.check(folder, encoder=encoder)
+        trees = Trees.read(folder / TREES)
+        unknown = [name for name in trees.features if name not in FEATURES]
         if unknown:
             raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
-        return cls(trees, calibration, encoder=encoder)
-
-    def save(self, folder: Path) -> None:
-        """Write the trees and the calibration."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.trees.save_model(folder / TREES)
-        settings: dict[str, Any] = {"calibration": asdict(self.calibration), "encoder": self.encoder}
-        (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        try:
+            return cls(trees, Calibration(**card.values["calibration"]))
+        except (KeyError, TypeError) as error:
+            raise ModelError(f"{folder}: its card lacks the calibration ({error}); train it again") from error
 
     def score(self, features: FloatArray) -> FloatArray:
         """One score a candidate (N) from (N, F); higher is better."""
-        if not len(features):
-            return np.zeros(0, np.float32)
-        return np.asarray(self.trees.predict(features[:, self._columns], num_threads=1), np.float32)
+        return self.trees.sums(features[:, self._columns]).astype(np.float32)
 
     @property
     def reads_spans(self) -> bool:

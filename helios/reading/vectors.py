@@ -6,9 +6,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.index.reader import IndexReader
 from helios.models.encoder import TokenEncoder, TokenVectors
 from helios.reading.spans import ReadNode
-from helios.retrieval.part import SearchPart
 
 FloatArray = NDArray[np.float32]
 
@@ -22,10 +22,6 @@ class NodeVectors(Protocol):
 
     def nodes(self, nodes: Sequence[ReadNode]) -> list[TokenVectors]:
         """Vectors of every node's tokens, with their characters in the node's text."""
-        ...
-
-    def weights(self, question: TokenVectors) -> FloatArray:
-        """How much each token of a question counts (Q): the rarer, the more."""
         ...
 
 
@@ -43,16 +39,12 @@ class EncodedVectors:
         """Encode the nodes' texts."""
         return list(self.encoder.encode_documents([node.text.text for node in nodes]))
 
-    def weights(self, question: TokenVectors) -> FloatArray:
-        """One each: how rare a word is, only an index knows."""
-        return np.ones(len(question.ids), np.float32)
-
 
 class StoredVectors:
     """Vectors as the index keeps them; a node that is not in the index is encoded."""
 
-    def __init__(self, part: SearchPart, encoder: TokenEncoder) -> None:
-        self.part = part
+    def __init__(self, index: IndexReader, encoder: TokenEncoder) -> None:
+        self.index = index
         self.encoder = encoder
 
     def question(self, question: str) -> TokenVectors:
@@ -63,24 +55,22 @@ class StoredVectors:
         """Decode the nodes' stored vectors; their characters come from the tokenizer."""
         return [self._stored(node) or next(iter(self.encoder.encode_documents([node.text.text]))) for node in nodes]
 
-    def weights(self, question: TokenVectors) -> FloatArray:
-        """Weights by the index's counts of tokens."""
-        return self.part.tokens.token_weights(question.ids)
-
     def _stored(self, node: ReadNode) -> TokenVectors | None:
         number = self._number(node)
         if number is None:
             return None
-        vectors = self.part.tokens.vectors(number)
+        vectors = self.index.tokens.vectors(number)
         spans = self.encoder.token_spans(node.text.text)
         if len(vectors) != len(spans):  # another text under the same id
             return None
         return TokenVectors(vectors, np.zeros(len(spans), np.int32), spans)
 
     def _number(self, node: ReadNode) -> int | None:
-        corpus = self.part.corpus
+        corpus = self.index.corpus
         if node.segment is not None:
-            table = corpus.tables.find(node.segment.segment_id.table_id)
-            return None if table is None else corpus.segment_number(node.segment.segment_id)
+            try:
+                return corpus.segment_number(node.segment.segment_id)
+            except KeyError:
+                return None
         passage = corpus.passages.find(node.passage.passage_id) if node.passage is not None else None
-        return None if passage is None else self.part.graph.segment_count + passage
+        return None if passage is None else self.index.segment_count + passage

@@ -1,9 +1,8 @@
 """`helios search`: ranked evidence for a question, for people and as JSON."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,6 +16,9 @@ def search_command(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
     k: Annotated[int, typer.Option("-k", min=1, help="How many edges to show.")] = 10,
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show which words matched.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
@@ -30,29 +32,19 @@ def search_command(
     from helios.engine import Engine
 
     with Engine.open(index, config=config, overrides=overrides or []) as engine:
-        engine.warm_up()
-        evidence = engine.search(question, k=k, explain=explain)
+        evidence = engine.search(question, k=k, where=where, explain=explain)
     if as_json:
-        typer.echo(json.dumps(evidence_json(evidence), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(evidence.to_dict(), indent=2, ensure_ascii=False))
     else:
-        _print(evidence)
+        _print(evidence, filtered=where is not None)
 
 
-def evidence_json(evidence: Evidence) -> dict[str, Any]:
-    """Evidence as plain JSON data; segments carry their id as text beside its two halves."""
-    document = asdict(evidence)
-    for edge, plain in zip(evidence.edges, document["edges"], strict=True):
-        if edge.segment is not None:
-            plain["segment"]["id"] = str(edge.segment.segment_id)
-    return document
-
-
-def _print(evidence: Evidence) -> None:
+def _print(evidence: Evidence, *, filtered: bool = False) -> None:
     console = Console(highlight=False)
     if not evidence.edges:
-        console.print("no evidence found: the index is empty")
+        console.print(f"no evidence found: {'nothing passes the filter' if filtered else 'the index is empty'}")
     for edge in evidence.edges:
-        console.print(f"[bold]{edge.rank:>2}[/bold]  [dim]{edge.score:.2f}  {_kind(edge)}[/dim]")
+        console.print(f"[bold]{edge.rank:>2}[/bold]  [dim]{edge.probability:4.0%}  {_kind(edge)}[/dim]")
         for line in _lines(edge):
             console.print(line, soft_wrap=True)
         for match in edge.matches:

@@ -2,43 +2,40 @@
 
 import numpy as np
 
-from helios.models.encoder import TokenEncoder, TokenVectors
+from helios.index.reader import IndexReader
+from helios.index.visible import Query
+from helios.models.encoder import TokenEncoder
 from helios.models.text import NodeText, passage_text, segment_text
-from helios.retrieval.part import SearchPart
 from helios.types import Edge, TokenMatch
 
 
-def explain_edge(
-    part: SearchPart, encoder: TokenEncoder, question: str, tokens: TokenVectors, edge: Edge
-) -> tuple[TokenMatch, ...]:
+def explain_edge(index: IndexReader, encoder: TokenEncoder, query: Query, edge: Edge) -> tuple[TokenMatch, ...]:
     """One match a question token, in the order of the question, from the stored vectors of the edge's nodes.
 
     Similarities are unweighted. Special tokens, which stand for no word, are left out.
     """
     nodes: list[tuple[int, NodeText]] = []
     if edge.segment is not None:
-        nodes.append((edge.segment, segment_text(part.corpus.segment(edge.segment))))
+        nodes.append((edge.segment, segment_text(index.corpus.segment(edge.segment))))
     if edge.passage is not None:
-        number = part.graph.segment_count + edge.passage
-        nodes.append((number, passage_text(part.corpus.passages[edge.passage])))
-    best: list[TokenMatch | None] = [None] * len(tokens.spans)
+        number = index.segment_count + edge.passage
+        nodes.append((number, passage_text(index.corpus.passages[edge.passage])))
+    best: list[TokenMatch | None] = [None] * len(query.tokens.spans)
     for number, node in nodes:
-        for i, match in enumerate(_matches(part, encoder, question, tokens, number, node)):
+        for i, match in enumerate(_matches(index, encoder, query, number, node)):
             current = best[i]
             if current is None or match.similarity > current.similarity:
                 best[i] = match
     return tuple(match for match in best if match is not None and match.query_token)
 
 
-def _matches(
-    part: SearchPart, encoder: TokenEncoder, question: str, tokens: TokenVectors, number: int, node: NodeText
-) -> list[TokenMatch]:
-    similarities = tokens.vectors @ part.tokens.vectors(number).T
+def _matches(index: IndexReader, encoder: TokenEncoder, query: Query, number: int, node: NodeText) -> list[TokenMatch]:
+    similarities = query.tokens.vectors @ index.tokens.vectors(number).T
     spans = encoder.token_spans(node.text)
     found = []
     for i, j in enumerate(np.argmax(similarities, axis=1)):
         start, end = _word(node.text, *(int(x) for x in spans[j]))
-        query_token = question[slice(*(int(x) for x in tokens.spans[i]))]
+        query_token = query.text[slice(*(int(x) for x in query.tokens.spans[i]))]
         found.append(TokenMatch(query_token, node.text[start:end], float(similarities[i, j]), node.where(start)))
     return found
 

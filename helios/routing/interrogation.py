@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
 
-from helios.config import RoutingSettings
+from helios.config import AdvancedRoutingSettings
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceError
 from helios.executors.base import Language, NativeQuery, ResultSet
 from helios.executors.values import Iri
@@ -33,7 +33,7 @@ LABELS = "SELECT ?s ?l WHERE {{ VALUES ?s {{ {iris} }} ?s <http://www.w3.org/200
 class Interrogator:
     """Asks sources; threads may share it."""
 
-    settings: RoutingSettings
+    settings: AdvancedRoutingSettings
     formulators: Mapping[Language, Formulator] = field(default_factory=dict)
     """Without a language model, by language."""
     writer: LlmFormulator | None = None
@@ -171,7 +171,7 @@ def has_answer(result: ResultSet) -> bool:
     return any(value is not None and value != "" for row in result.rows for value in row)
 
 
-def least_confidence(language: Language, settings: RoutingSettings) -> float:
+def least_confidence(language: Language, settings: AdvancedRoutingSettings) -> float:
     """From where a generated query of a language is run: where at least about four in five are right."""
     match language:
         case Language.SQL:

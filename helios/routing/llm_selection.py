@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.errors import SourceError
 from helios.llm.budget import Budget
 from helios.llm.client import LanguageModel
@@ -48,7 +48,7 @@ REPLY = "Reply with one JSON object that fits the given schema, without any othe
 class LlmSelector:
     """Reads the whole catalogue; `fallback` decides where the model fails."""
 
-    def __init__(self, model: LanguageModel, settings: LlmSettings, fallback: Selector) -> None:
+    def __init__(self, model: LanguageModel, settings: LanguageModelSettings, fallback: Selector) -> None:
         self.model = model
         self.settings = settings
         self.fallback = fallback
@@ -96,7 +96,7 @@ class LlmSelector:
 class EvidenceChooser:
     """Lets a language model pick among ranked evidence (2.4)."""
 
-    def __init__(self, model: LanguageModel, settings: LlmSettings) -> None:
+    def __init__(self, model: LanguageModel, settings: LanguageModelSettings) -> None:
         self.model = model
         self.settings = settings
 

@@ -47,7 +47,7 @@ class OmniEngine:
         self.consolidator = consolidator
         self.config = config
         self.model = model
-        self.chooser = None if model is None else EvidenceChooser(model, config.llm)
+        self.chooser = None if model is None else EvidenceChooser(model, config.language_model)
         self._open = ExitStack()
 
     @classmethod
@@ -77,18 +77,18 @@ class OmniEngine:
             settings.model,
             adapter=settings.adapter,
             runtime=settings.runtime,
-            max_tokens=settings.max_tokens,
+            max_tokens=config.advanced.encoder.max_tokens,
             threads=1,
         )
         likeness = Likeness(encoder)
-        client = LlmClient.open(config.llm) if config.llm.configured else None
+        client = LlmClient.open(config.language_model) if config.llm.configured else None
         lexical = LexicalDenseSelector(likeness)
         engine = cls(
             sources,
-            lexical if client is None else LlmSelector(client, config.llm, lexical),
+            lexical if client is None else LlmSelector(client, config.language_model, lexical),
             Interrogator(
-                config.routing, open_generators(likeness),
-                None if client is None else LlmFormulator(client, config.llm, likeness),
+                config.advanced.routing, open_generators(likeness),
+                None if client is None else LlmFormulator(client, config.language_model, likeness),
             ),
             Consolidator(likeness), config, model=client,
         )  # fmt: skip
@@ -122,7 +122,7 @@ class OmniEngine:
         if not sources:
             return ()
         pool = ThreadPoolExecutor(max_workers=len(sources), thread_name_prefix="ask")
-        deadline = monotonic() + self.config.routing.source_seconds + GRACE
+        deadline = monotonic() + self.config.advanced.routing.source_seconds + GRACE
         try:
             futures = [pool.submit(self.interrogator.ask, question, source, budget=budget) for source in sources]
             return tuple(_reply(future, source, deadline) for future, source in zip(futures, sources, strict=True))
@@ -135,7 +135,7 @@ class OmniEngine:
     ) -> tuple[Consolidated, str]:  # fmt: skip
         """Evidence of every form in one ranking (2.4), and what the language model could not do of it."""
         labels = predicate_labels([sources[reply.source] for reply in replies if reply.executions])
-        kept = self.config.routing.evidence
+        kept = self.config.advanced.routing.evidence
         consolidated = self.consolidator.consolidate(question, selection, replies, k=kept, predicates=labels)
         if self.chooser is None:
             return consolidated, ""

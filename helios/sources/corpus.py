@@ -222,11 +222,9 @@ class IndexCorpus(Corpus):
 
     def read(self, question: str) -> "Answer":
         """A short answer with citations that the store confirms, or an abstention; QueryTimeout when it is late."""
-        from helios.reading.asking import open_reader, read_evidence
 
         def read() -> "Answer":
-            with open_reader(self.engine, self.engine.config) as reader:
-                return read_evidence(self.engine, reader, self.engine.search(question, k=DEFAULT_K))
+            return self.engine.ask(question, k=DEFAULT_K)
 
         return self._timed(read, self.spec.limits.timeout)
 

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
-from helios.index.lexical import Postings, terms_of, write_postings
+from helios.index.lexical import Postings, Statistics, VisibleNodes, write_postings
 from helios.index.quantiser import Quantiser, centroid_count
 from helios.index.tokens import TokenStore, write_tokens
+from helios.index.visible import Numbering, VisiblePostings, VisibleTokens
 from helios.models.encoder import MiniLMEncoder, TokenVectors
 from helios.sources.documents import Document
 
@@ -65,8 +66,19 @@ class DocumentIndex:
             self._table = pa.ipc.open_file(pa.memory_map(str(folder / "documents.arrow"))).read_all()
         except (OSError, pa.ArrowInvalid) as error:
             raise IndexFormatError(f"{folder}: no readable documents ({error}); delete the folder") from None
-        self._postings = Postings(folder / "postings")
+        postings = Postings(folder / "postings")
+        numbering = Numbering.of(
+            [np.zeros(0, np.int64)], [np.arange(postings.node_count)], [0], [postings.node_count], whole=True
+        )
+        self._postings = VisiblePostings([postings], numbering, Statistics([VisibleNodes.all(postings)]))
         self._store = TokenStore(folder / "vectors") if (folder / "vectors").is_dir() else None
+        self._vectors = (
+            None
+            if self._store is None
+            else VisibleTokens(
+                [self._store], numbering, self._store.frequencies.astype(np.int64), counted=postings.node_count
+            )
+        )
         self._recent: OrderedDict[int, FloatArray] = OrderedDict()
         self._lock = Lock()
 
@@ -101,28 +113,30 @@ class DocumentIndex:
         return [FoundDocument(self[number], score) for number, score in ranked[:k]]
 
     def _bm25(self, question: str) -> FloatArray:
-        count = self._postings.node_count
-        return self._postings.node_scores(terms_of(question), 0, count, k1=K1, b=B, common=max(16, count // 2))
+        most = max(16, self._postings.numbering.passage_count // 2)
+        return self._postings.passage_bm25(self._postings.terms(question), k1=K1, b=B, most=most)
 
     def _late_interaction(self, question: str, numbers: NDArray[np.int64], deadline: float) -> list[float]:
         """Sum over the question's tokens of their best match in each document, for as many as time allows."""
         with self._lock:
             self._forget_foreign_vectors()
             tokens = self._encoder().encode_question(question)
-            if self._store is not None:
-                return self._stored_scores(self._store, tokens, numbers)
+            if self._store is not None and self._vectors is not None:
+                weights = self._vectors.token_weights(tokens.ids)
+                return self._stored_scores(self._store, tokens, weights, numbers)
             return [
                 float((vectors @ tokens.vectors.T).max(axis=0).sum())
                 for vectors in self._encoded([int(number) for number in numbers], deadline)
             ]
 
-    def _stored_scores(self, store: TokenStore, tokens: TokenVectors, numbers: NDArray[np.int64]) -> list[float]:
+    def _stored_scores(
+        self, store: TokenStore, tokens: TokenVectors, weights: FloatArray, numbers: NDArray[np.int64]
+    ) -> list[float]:
         """The same from stored vectors: the question is rotated as they are, and rare tokens count more."""
-        weights = store.token_weights(tokens.ids)
         asked_DQ = store.quantiser.rotation_DD @ tokens.vectors.T
         spans = [(int(store.offsets[number]), int(store.offsets[number + 1])) for number in numbers]
         return [
-            float(weights @ (store.quantiser.decode_rotated(store.stored(*span)) @ asked_DQ).max(axis=0))
+            float(weights @ (store.quantiser.decode_rotated(store.quantised(*span)) @ asked_DQ).max(axis=0))
             for span in spans
         ]
 
@@ -181,6 +195,7 @@ def add_vectors(index: DocumentIndex, encoder: MiniLMEncoder, *, progress: Calla
             chunks.append(chunk)
         about = {"name": encoder.name, "fingerprint": encoder.fingerprint}
         tokens = write_tokens(chunks, quantiser, scratch, encoder=about)
+        quantiser.save(scratch)
         for chunk in chunks:
             chunk.unlink()
     return tokens

@@ -145,6 +145,8 @@ class PostgresqlSpec(SourceSpec):
     password_env: EnvironmentName | None = None
     namespace: str = Field(default="public", alias="schema")
     """The schema whose tables are described, and found without being named."""
+    trusted_role: str | None = None
+    """The user's name again, where it is meant to be a superuser or one that reaches the server's files."""
 
 
 class RdfSpec(SourceSpec):

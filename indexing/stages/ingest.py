@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from helios.corpus import CorpusWriter, RejectsWriter, read_corpus
+from helios.corpus.sidecar import Sidecar
 from helios.errors import CorpusError
+from helios.index.durable import sha256_file
 from helios.types import Table
 from indexing.inputs import input_files
 from indexing.stage import BuildRequest, StageContext, StageResult
@@ -17,24 +19,26 @@ class IngestStage:
     """Corpus files → corpus store; rejected records go to rejects.jsonl beside it."""
 
     name: str = "ingest"
-    version: int = 1
+    version: int = 2
     component: str | None = "corpus"
     inputs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
 
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The content of every input file, and what happens to bad records."""
-        return {"inputs": request.inputs_sha256, "on_error": request.on_error}
+        about = {"metadata": sha256_file(request.metadata)} if request.metadata else {}
+        return {"inputs": request.inputs_sha256, "on_error": request.on_error, **about}
 
     def run(self, context: StageContext) -> StageResult:
         """Stream every record into the store; CorpusError if a file changes meanwhile."""
         request = context.request
+        sidecar = Sidecar.read(request.metadata) if request.metadata else Sidecar({})
         before = input_files(request.corpus)
         context.meter.start(None, "records")
         tables = passages = segments = 0
         with RejectsWriter(context.keep / REJECTS_FILE) as rejects, CorpusWriter(context.out) as writer:
             for record in read_corpus(request.corpus, on_error=request.on_error, rejects=rejects):
-                writer.add(record)
+                writer.add(sidecar.completed(record))
                 context.meter.advance()
                 if isinstance(record, Table):
                     tables += 1

@@ -35,5 +35,5 @@ class LexicalStage:
             segment_count=store.segment_count,
             progress=context.meter.advance,
         )
-        TitleTerms.of(store.passages.titles(), Postings(context.out)).write(context.out)
+        TitleTerms.of(store.passages.titles(), Postings(context.out).idf).write(context.out)
         return StageResult(counts={"terms": terms})

@@ -34,7 +34,10 @@ class LinkStage:
     version: int = 1
     component: str | None = None
     inputs: tuple[str, ...] = ("ingest",)
-    settings: tuple[str, ...] = ("linking",)
+    settings: tuple[str, ...] = (
+        "linking", "advanced.linking.model", "advanced.linking.threshold", "advanced.linking.fuzzy",
+        "advanced.linking.dense",
+    )  # fmt: skip
 
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The linker's weights, where they are used."""
@@ -45,7 +48,7 @@ class LinkStage:
     def run(self, context: StageContext) -> StageResult:
         """Link every table; chunks of tables that an earlier run finished are kept."""
         store = CorpusStore.open(context.inputs["ingest"])
-        size = context.config.pipeline.link_chunk
+        size = context.config.advanced.linking.chunk
         total = len(store.tables)
         chunks = context.chunks(f"tables-{size}", -(-total // size))
         pending = chunks.pending()
@@ -64,11 +67,11 @@ def weights_folder(request: BuildRequest) -> Path:
     """Where the linker's weights are: the configured folder, or the packaged one; ModelError if empty."""
     from helios.models.linker.linker import WEIGHTS
 
-    folder = Path(request.config.linking.model or WEIGHTS)
+    folder = Path(request.config.advanced.linking.model or WEIGHTS)
     if not (folder / "scorer.json").is_file():
         raise ModelError(
             f"{folder}: no linker weights here (scorer.json is missing); name a trained linker with "
-            "linking.model=FOLDER, or set linking.source to hyperlinks or none"
+            "advanced.linking.model=FOLDER, or set linking.source to hyperlinks or none"
         )
     return folder
 
@@ -85,7 +88,7 @@ def weights_sha256(folder: Path) -> str:
 def _models(request: BuildRequest) -> dict[str, ModelEntry]:
     if request.config.linking.source != "linker":
         return {}
-    name = request.config.linking.model or "built in"
+    name = request.config.advanced.linking.model or "built in"
     return {"linker": ModelEntry(name=name, sha256=weights_sha256(weights_folder(request)))}
 
 
@@ -110,7 +113,7 @@ def _link_ranges(
 
 def _prepare_routes(context: StageContext, store: CorpusStore) -> None:
     """Prepare the candidates with their further routes; whoever opens the folder later uses those it has."""
-    settings = context.config.linking
+    settings = context.config.advanced.linking
     if not (settings.fuzzy or settings.dense):
         return
     from helios.models.linker.routes import Routes

@@ -34,7 +34,7 @@ def predicted_links(
     """(chunk number, links as columns) of every range of tables, in order, by `workers` processes."""
     if not ranges:
         return
-    settings = context.config.linking
+    settings = context.config.advanced.linking
     job = WatchedJob(
         store=store.directory,
         workdir=context.scratch / "candidates",

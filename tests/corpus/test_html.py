@@ -87,7 +87,7 @@ def test_page_order_headings_and_captions(tmp_path):
         head='<title> Rivers </title><link rel="canonical" href="https://example.org/r">',
     )
     url = "https://example.org/r"
-    assert intro == Passage("page.html#passage-1", "Rivers", "Rivers flow downhill. Second.", url)
+    assert intro == Passage("page.html#passage-1", "Rivers", "Rivers flow downhill. Second.", url, "page.html")
     assert table == Table(
         "page.html#table-1",
         "Rivers",
@@ -95,6 +95,7 @@ def test_page_order_headings_and_captions(tmp_path):
         (("Rhine", "1230"),),
         section="Europe -- Long ones -- By length",
         url=url,
+        source="page.html",
     )
     assert after.text == "Europe -- Long ones: One Two loose text"
     assert (last.passage_id, last.text) == ("page.html#passage-3", "Asia: Last")

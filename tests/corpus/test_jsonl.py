@@ -49,8 +49,9 @@ def test_our_schema(tmp_path):
         "https://example.org/rivers",
         TableKind.TABLE,
         (Hyperlink(0, 0, "rhine"),),
+        "mixed.jsonl",
     )
-    assert passage == Passage("rhine", "Rhine", "It flows.", "https://example.org/rhine")
+    assert passage == Passage("rhine", "Rhine", "It flows.", "https://example.org/rhine", "mixed.jsonl")
 
 
 def test_folder_of_packed_and_plain_files_passes_over_what_is_no_corpus(tmp_path):
@@ -68,7 +69,7 @@ def test_beir_folder(tmp_path):
     write_lines(tmp_path / "queries.jsonl", {"_id": "2", "text": "a query"})
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n2\t1\t1\n")
-    assert list(read_corpus(tmp_path)) == [Passage("1", "T", "x")]
+    assert list(read_corpus(tmp_path)) == [Passage("1", "T", "x", source="corpus.jsonl")]
 
 
 def test_typed_units(tmp_path):
@@ -84,8 +85,8 @@ def test_typed_units(tmp_path):
         },
     )
     text, table, infobox = read_corpus(path)
-    assert text == Passage("a", "A", "words", "u")
-    assert table == Table("b", "B", ("x", "y"), (("1", ""),))
+    assert text == Passage("a", "A", "words", "u", "units.jsonl")
+    assert table == Table("b", "B", ("x", "y"), (("1", ""),), source="units.jsonl")
     assert infobox.kind is TableKind.INFOBOX
     assert infobox.header == ("attribute", "value")
     assert infobox.rows == (("Plain", "1"), ("Group / In", "2"), ("Group / List", "3 ; 4"), ("Empty", ""))
@@ -176,7 +177,7 @@ def test_truncated_gzip_keeps_what_came_before(tmp_path):
 def test_byte_order_mark_and_blank_lines(tmp_path):
     path = tmp_path / "p.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"id": "p", "text": "x"}\n\n  \n')
-    assert list(read_corpus(path)) == [Passage("p", "", "x")]
+    assert list(read_corpus(path)) == [Passage("p", "", "x", source="p.jsonl")]
 
 
 def test_duplicate_ids_across_files(tmp_path):

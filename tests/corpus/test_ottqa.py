@@ -40,7 +40,8 @@ def test_traindev_folders(tmp_path):
         (tmp_path / folder / f"{name}.json").write_text(json.dumps(value))
     (tmp_path / "train.json").write_text(json.dumps([{"question_id": "q", "question": "?", "table_id": "t"}]))
     rhine, sao_paulo, po, table, other = read_corpus(tmp_path)
-    assert rhine == Passage("/wiki/Rhine", "Rhine", "It flows .")
+    source = "traindev_request_tok/Rivers_0.json"
+    assert rhine == Passage("/wiki/Rhine", "Rhine", "It flows .", source=source)
     assert sao_paulo.title == "São Paulo"
     assert po.passage_id == "/wiki/Po"
     assert (table.table_id, other.table_id) == ("Rivers_0", "Rivers_1")
@@ -61,7 +62,8 @@ def test_whole_corpus_files(tmp_path, packed):
         data = json.dumps(value).encode()
         (tmp_path / (name + ".gz" * packed)).write_bytes(gzip.compress(data) if packed else data)
     passage, *read = read_corpus(tmp_path)
-    assert passage == Passage("/wiki/Rhine", "Rhine", "It flows .")
+    source = "all_passages.json" + ".gz" * packed
+    assert passage == Passage("/wiki/Rhine", "Rhine", "It flows .", source=source)
     assert [table.table_id for table in read] == ["Rivers_0", "Rivers_1"]
     assert read[0].rows == (("Rhine", "1230"),)
 
@@ -71,7 +73,7 @@ def test_large_files_are_streamed(tmp_path):
     with path.open("w") as file:
         file.write("{" + ",".join(f'"/wiki/{number}": "text {number}"' for number in range(50_000)))
     first = next(iter(read_corpus(path)))
-    assert first == Passage("/wiki/0", "0", "text 0")
+    assert first == Passage("/wiki/0", "0", "text 0", source="all_passages.json")
 
 
 def test_an_array_of_records(tmp_path):

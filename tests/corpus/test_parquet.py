@@ -41,7 +41,8 @@ def test_rows_that_are_passages(tmp_path):
     assert caught.value.line == 3
     with RejectsWriter(tmp_path / "rejects") as rejects:
         records = list(read_corpus(tmp_path, on_error="skip", rejects=rejects))
-    assert records == [Passage("1", "A", "x"), Passage("2", "B", "y")]
+    source = "corpus.parquet"
+    assert records == [Passage("1", "A", "x", source=source), Passage("2", "B", "y", source=source)]
     assert rejects.count == 1
 
 

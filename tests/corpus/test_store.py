@@ -15,6 +15,8 @@ from helios.errors import CorpusError, IndexFormatError
 from helios.types import Hyperlink, Passage, Segment, SegmentId, Table, TableKind
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+VALUES = TEXT | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+METADATA = st.dictionaries(TEXT, VALUES, max_size=3).map(lambda fields: tuple(sorted(fields.items())))
 
 
 @st.composite
@@ -33,13 +35,16 @@ def tables(draw, table_id):
         draw(TEXT),
         draw(st.sampled_from(TableKind)),
         tuple(links),
+        draw(TEXT),
+        draw(METADATA),
     )
 
 
 @st.composite
 def corpora(draw):
     ids = st.lists(TEXT, unique=True, max_size=6)
-    passages = [Passage(passage_id, draw(TEXT), draw(TEXT), draw(TEXT)) for passage_id in draw(ids)]
+    texts = st.tuples(TEXT, TEXT, TEXT, TEXT, METADATA)
+    passages = [Passage(passage_id, *draw(texts)) for passage_id in draw(ids)]
     return draw(st.permutations([draw(tables(table_id)) for table_id in draw(ids)] + passages))
 
 
@@ -214,7 +219,7 @@ def test_damaged_stores_are_refused(tmp_path):
     ("change", "reason"),
     [
         ({"format": "other"}, "not a HELIOS corpus"),
-        ({"version": 99}, "version 99 is not 1"),
+        ({"version": 99}, "version 99, this code reads up to 2: upgrade"),
         ({"passages": 6}, "disagree"),
         ({"segments": 6}, "disagrees"),
         ({"tables": "many"}, "counts are not numbers"),

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helios.cli import build_app
-from helios.config import load_config
+from helios.config import Config, load_config
 from helios.corpus.sample import QUESTIONS, sample_path
 from helios.engine import Engine
 from helios.errors import HeliosError
@@ -27,8 +27,9 @@ from helios.evaluation.ablation.variants import FULL, Group, Pipeline, ablation_
 from helios.evaluation.edges import ranked_edges
 from helios.evaluation.evaluate import evaluate
 from helios.evaluation.questions import Question, read_questions
+from helios.index.snapshot import Snapshot
 
-ALL_ON = ["expansion.enabled=true", "expansion.beam=5", "refinement.mode=local"]
+ALL_ON = ["advanced.expansion.beam=5", "encoder.runtime=openvino"]
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +93,10 @@ def test_variants_find_what_an_engine_with_their_settings_finds(staged: Engine, 
     searches = Searches(staged, [v.method for v in variants if v.method], k=20)
     for variant in variants:
         assert isinstance(variant.method, Pipeline)
-        expansion, refinement = variant.method.config.expansion, variant.method.config.refinement
-        overrides = [f"rerank.backend={variant.method.config.rerank.backend}",
-                     f"expansion.enabled={expansion.enabled}", f"expansion.beam={expansion.beam}",
-                     f"refinement.mode='{refinement.mode}'",
-                     f"spread.depth={variant.method.config.spread.depth}"]  # fmt: skip
-        with Engine.open(sample_index, overrides=overrides, threads=1) as own:
+        with Engine(Snapshot.open(sample_index), variant.method.config, threads=1, models=staged.models) as own:
             for question in questions:
                 expected = ranked_edges(own.search(question.text, k=20))
                 assert searches.search(question.text, variant.method).edges == expected, variant.name
-    searches.close()
 
 
 def test_the_full_row_is_the_evaluation(staged: Engine, questions):
@@ -140,8 +135,19 @@ def test_every_variant_pays_for_retrieval(staged: Engine, questions):
     methods = [v.method for v in ablation_variants(staged.config, [Group.STAGES]) if v.method]
     searches = Searches(staged, methods, k=20)
     took = [searches.search(questions[0].text, method).milliseconds for method in methods]
-    _, retrieval = searches.pipelines.steps.make("retrieve", lambda: pytest.fail("retrieved twice"))
+    key = (id(staged.pipeline.stages[0]),)
+    _, retrieval = searches.pipelines.steps.make(key, lambda: pytest.fail("retrieved twice"))
     assert 0 < retrieval <= min(took)
+
+
+def test_a_variant_without_a_reranker_has_none_of_its_settings():
+    given = ["rerank.backend=embedded", "rerank.edges=7", "advanced.rerank.weight=0.5"]
+    variants = {v.name: v.method for v in ablation_variants(load_config(overrides=given), [Group.STAGES])}
+    assert variants["no reranker"].config.rerank.backend == "none"
+    assert variants["no expansion"].config.rerank.edges == 7
+    assert variants["retrieval alone"].config.refinement.mode == "off"
+    for variant in variants.values():
+        assert Config.model_validate(variant.config.resolved()) == variant.config
 
 
 def test_tables_and_documents(staged: Engine, questions):
@@ -162,7 +168,7 @@ def test_tables_and_documents(staged: Engine, questions):
 
 def test_what_a_stage_could_not_do_is_told(sample_index: Path, questions):
     """No language model answers at that address: the local refiner does, and the rows say so."""
-    overrides = ["llm.base_url=http://127.0.0.1:1/v1", "llm.model=none", "refinement.gate=1"]
+    overrides = ["llm.base_url=http://127.0.0.1:1/v1", "llm.model=none", "advanced.refinement.gate=1", *ALL_ON]
     with Engine.open(sample_index, overrides=overrides, threads=1) as engine:
         ablation = run_ablation(engine, ablation_variants(engine.config, [Group.PROMPTS]), questions[:1])
     full, star, graph = ablation.rows
@@ -187,7 +193,8 @@ def test_a_changed_question_is_another(questions):
 
 def ablate(index: Path, out: Path, *more: str) -> list[str]:
     questions = sample_path() / QUESTIONS
-    return ["eval", "--index", str(index), "--questions", str(questions), "--out", str(out), "--ablate", "units", *more]
+    return ["eval", "ablate", "units", "--index", str(index), "--questions", str(questions), "--out", str(out),
+            "--set", "encoder.runtime=openvino", *more]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -228,27 +235,27 @@ def test_the_command(sample_index: Path, tmp_path: Path):
 
 
 def test_edges_and_how_many_vectors_they_would_need(sample_index: Path, tmp_path: Path):
-    arguments = ["eval", "--index", sample_index, "--questions", sample_path() / QUESTIONS, "--limit", "1",
-                 "--ablate", "edges", "--json", "--set", "search.joint_depth=10"]  # fmt: skip
+    arguments = ["eval", "ablate", "edges", "--index", sample_index, "--questions", sample_path() / QUESTIONS,
+                 "--limit", "1", "--json", "--set", "advanced.search.joint_depth=10"]  # fmt: skip
     result = CliRunner().invoke(build_app(), list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["token_vectors"]["joint"] > document["token_vectors"]["factored"]
     assert [row["name"] for row in document["variants"]][1:4] == ["stored MaxSim", "factored MaxSim", "joint MaxSim"]
-    assert document["settings"]["search"]["joint_depth"] == 10
+    assert document["settings"]["advanced"]["search"]["joint_depth"] == 10
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--ablate", "cells"], "unknown: cells"),
-        (["--ablate", "units", "--unit", "node"], "leave out --unit"),
-        (["--ablate", "units", "--answers"], "leave out --answers"),
-        (["--out", "x"], "give --ablate too"),
+        (["cells"], "unknown: cells"),
+        (["units", "--unit", "node"], "No such option: --unit"),
+        (["units", "--against", "run"], "No such option: --against"),
+        (["units", "--model", "m"], "--model needs --llm"),
     ],
 )
 def test_wrong_usage(more, message, sample_index: Path):
-    arguments = ["eval", "--index", str(sample_index), "--questions", "q.jsonl", *more]
+    arguments = ["eval", "ablate", *more, "--index", str(sample_index), "--questions", "q.jsonl"]
     result = CliRunner().invoke(build_app(), arguments, env={"COLUMNS": "300", "TERMINAL_WIDTH": "300"})
     assert result.exit_code == 2
     assert message in result.output

@@ -103,7 +103,7 @@ def test_json_and_table():
 
 def test_ranked_edges_of_evidence():
     segment = Segment(SegmentId("t", 0), "T", "", ("a",), ("b",))
-    evidence = Evidence("?", (EvidenceEdge(1, 0.5, Origin.LINKED, segment, None),))
+    evidence = Evidence("?", (EvidenceEdge(1, 0.5, 0.6, Origin.LINKED, segment, None),))
     (edge,) = ranked_edges(evidence)
     assert edge == RankedEdge(segment, None, 0.5)
     assert edge.edge_id == EdgeId(SegmentId("t", 0), None)

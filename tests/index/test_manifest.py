@@ -7,12 +7,16 @@ import pytest
 
 from helios.errors import ChecksumError, ConfigError, IndexFormatError
 from helios.index.manifest import (
+    FORMAT_VERSION,
     MANIFEST_FILE,
+    Codebook,
     Counts,
     FileEntry,
+    Links,
     Manifest,
     ModelEntry,
     Part,
+    Piece,
     creation_date,
     read_manifest,
     write_manifest,
@@ -24,16 +28,19 @@ HASH = "0" * 64
 def manifest(**changes) -> Manifest:
     part = Part(
         name="0001",
+        folder="parts/0001",
         counts=Counts(tables=1, segments=2, passages=3, edges=1),
         corpus_sha256=HASH,
         inputs_sha256=HASH,
-        stages={"corpus": "k1", "graph": "k2"},
+        stages={"corpus": "k1", "tokens": "k2"},
         files=(
             FileEntry(path="corpus/tables.arrow", size=3, sha256=HASH),
-            FileEntry(path="graph/graph.json", size=4, sha256=HASH),
+            FileEntry(path="tokens/codes.npy", size=4, sha256=HASH),
         ),
-        tombstones=FileEntry(path="tombstones/0001-000000.npy", size=128, sha256=HASH),
+        tombstones=FileEntry(path="tombstones/0001-000000.npz", size=128, sha256=HASH),
+        codebook="0003",
     )
+    graph, rotation = (FileEntry(path=name, size=5, sha256=HASH) for name in ("graph.json", "rotation.npy"))
     fields = {
         "generation": 1,
         "created": "2026-01-01T00:00:00+00:00",
@@ -43,6 +50,8 @@ def manifest(**changes) -> Manifest:
         "models": {"encoder": ModelEntry(name="mini", sha256=HASH)},
         "config": {"search": {"k": 5}},
         "parts": (part,),
+        "links": (Links(name="0002", folder="links/0002", parts=("0001",), edges=1, files=(graph,)),),
+        "codebooks": (Codebook(name="0003", folder="codebooks/0003", files=(rotation,)),),
     }
     return Manifest(**{**fields, **changes})
 
@@ -56,7 +65,12 @@ def rewrite(directory: Path, **changes) -> None:
 def test_round_trip(tmp_path: Path):
     write_manifest(tmp_path, manifest())
     assert read_manifest(tmp_path) == manifest()
-    assert read_manifest(tmp_path).parts[0].components == ("corpus", "graph")
+    assert read_manifest(tmp_path).parts[0].components == ("corpus", "tokens")
+    assert [piece.pinned for piece in manifest().pieces] == ["parts/0001", "links/0002", "codebooks/0003"]
+    assert list(manifest().listed) == [
+        "parts/0001/corpus/tables.arrow", "parts/0001/tokens/codes.npy", "links/0002/graph.json",
+        "codebooks/0003/rotation.npy", "tombstones/0001-000000.npz",
+    ]  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == [MANIFEST_FILE]
 
 
@@ -94,8 +108,9 @@ def test_foreign_and_damaged_manifests_are_refused(tmp_path: Path, content: byte
 
 def test_newer_format_asks_for_an_upgrade(tmp_path: Path):
     write_manifest(tmp_path, manifest())
-    rewrite(tmp_path, version=2, code_version="9.9.9")
-    with pytest.raises(IndexFormatError, match=r"format version 2, written by HELIOS 9\.9\.9.*upgrade"):
+    newer = FORMAT_VERSION + 1
+    rewrite(tmp_path, version=newer, code_version="9.9.9")
+    with pytest.raises(IndexFormatError, match=rf"format version {newer}, written by HELIOS 9\.9\.9.*upgrade"):
         read_manifest(tmp_path)
 
 
@@ -123,6 +138,14 @@ def test_edited_manifest_is_damaged(tmp_path: Path):
 def test_paths_outside_the_index_are_refused(path: str):
     with pytest.raises(ValueError, match="leaves the index folder"):
         FileEntry(path=path, size=1, sha256=HASH)
+
+
+@pytest.mark.parametrize(
+    "folder", ["parts", "parts/1", "../parts/0001", "tombstones/0001", "parts/0001/a/b", "/parts/0001"]
+)
+def test_pieces_lie_in_their_folders(folder: str):
+    with pytest.raises(ValueError, match="is none of parts, links, codebooks"):
+        Piece(name="0001", folder=folder, files=())
 
 
 def test_what_is_missing_is_explained(tmp_path: Path):

@@ -146,7 +146,9 @@ def test_bits_that_there_are_not():
 
 
 def test_more_centroids_than_codes_can_name():
-    with pytest.raises(ConfigError, match="tokens.centroids=65537: their numbers have 16 bits, set 65536 or less"):
+    with pytest.raises(
+        ConfigError, match="advanced.encoder.centroids=65537: their numbers have 16 bits, set 65536 or less"
+    ):
         Quantiser.fit(unit_vectors(0, 10), centroids=65537, bits=1)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from helios.errors import IndexFormatError
 from helios.index.fsck import check_titles
-from helios.index.lexical import Postings, write_postings
+from helios.index.lexical import Postings, Statistics, VisibleNodes, write_postings
 from helios.index.titles import TitleTerms
 
 TITLES = ["Rhine", "Rhine Falls", "List of lakes", "", "Łódź", "Euro 2004"]
@@ -17,7 +17,7 @@ TITLES = ["Rhine", "Rhine Falls", "List of lakes", "", "Łódź", "Euro 2004"]
 def titles(tmp_path_factory) -> TitleTerms:
     directory = tmp_path_factory.mktemp("lexical")
     write_postings([*TITLES, "list of rivers", "the list"], directory, segment_count=0)
-    return TitleTerms.of(TITLES, Postings(directory))
+    return TitleTerms.of(TITLES, Postings(directory).idf)
 
 
 def cover(titles: TitleTerms, words: list[str]):
@@ -43,7 +43,7 @@ def test_words_count_once_and_without_accents(titles):
 @pytest.mark.parametrize("count", [0, 3])
 def test_no_titles(tmp_path, count):
     write_postings([], tmp_path, segment_count=0)
-    TitleTerms.of([""] * count, Postings(tmp_path)).write(tmp_path)
+    TitleTerms.of([""] * count, Postings(tmp_path).idf).write(tmp_path)
     stored = TitleTerms.open(tmp_path)
     assert (stored.passage_count, stored.term_count) == (count, 0)
     assert len(cover(stored, ["rhine"])) == count
@@ -86,3 +86,23 @@ def test_damaged_numbers_are_found(titles):
         assert f"place/title-{name}.npy" in [finding.path for finding in found]
     (finding,) = check_titles(titles, len(TITLES) + 1, "place")
     assert finding.problem == "holds 6 titles, not 7"
+
+
+def test_joined_titles_are_those_of_the_passages_read_together(tmp_path):
+    """Parts of which some passages are hidden, against all visible titles read at once with the same statistics."""
+    titles = [TITLES[:2], TITLES[2:4], TITLES[4:]]
+    shown = [np.array([1]), np.array([], np.int64), np.array([0, 1])]
+    parts, postings = [], []
+    for number, own in enumerate(titles):
+        directory = tmp_path / str(number)
+        write_postings([*own, "list of rivers"], directory, segment_count=0)
+        postings.append(Postings(directory))
+        parts.append((TitleTerms.of(own, postings[-1].idf), shown[number]))
+    nodes = [VisibleNodes(part, np.zeros(0, np.int64), own, False) for part, own in zip(postings, shown, strict=True)]
+    idf = Statistics(nodes).idf
+    together = TitleTerms.of(["Rhine Falls", "Łódź", "Euro 2004"], idf)
+    joined = TitleTerms.joined(parts, idf)
+    for field in fields(TitleTerms):
+        found, expected = getattr(joined, field.name), getattr(together, field.name)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helios.errors import IndexFormatError
-from helios.index.tokens import MIN_WEIGHT, TokenStore
+from helios.index.tokens import TokenStore
 
 LENGTHS = [3, 1, 7, 2, 5]
 
@@ -33,40 +33,31 @@ def test_nodes_come_back_whatever_the_chunks(make_store, unit_vectors, bits):
         assert path.read_bytes() == (folder(stores[2]) / path.name).read_bytes(), path.name
 
 
-def test_rare_tokens_weigh_more_and_the_mean_is_one(make_store):
-    store = make_store([4] * 40)
-    ids = np.argsort(store.frequencies)[[0, 20, -1]].astype(np.int32)
-    weights = store.token_weights(ids)
-    assert weights.dtype == np.float32
-    assert weights.mean() == pytest.approx(1.0)
-    assert weights[0] > weights[1] > weights[2] > 0
-
-
-def test_a_token_of_every_node_still_counts(make_store):
-    store = make_store([1])
-    held = np.flatnonzero(store.frequencies).astype(np.int32)
-    never = np.flatnonzero(store.frequencies == 0)[:1].astype(np.int32)
-    rarity = np.array([MIN_WEIGHT, np.log(2.0) + MIN_WEIGHT])
-    weights = store.token_weights(np.concatenate([held, never]))
-    np.testing.assert_allclose(weights, rarity / rarity.mean(), rtol=1e-5)
-
-
 def test_no_nodes(make_store):
     store = make_store([])
     assert (store.node_count, store.token_count) == (0, 0)
-    assert store.token_weights(np.array([3, 4], np.int32)).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("name", ["tokens.json", "codes.npy", "offsets.npy", "residuals.npy", "rotation.npy"])
 @pytest.mark.parametrize("damage", ["missing", "garbage"])
 def test_damage_names_the_folder(make_store, name, damage):
     directory = folder(make_store(LENGTHS))
+    codebook = directory.parent / "codebook"
+    damaged = codebook if name == "rotation.npy" else directory
     if damage == "missing":
-        (directory / name).unlink()
+        (damaged / name).unlink()
     else:
-        (directory / name).write_bytes(b"{}")
-    with pytest.raises(IndexFormatError, match=f"{directory}: no readable"):
-        TokenStore(directory)
+        (damaged / name).write_bytes(b"{}")
+    with pytest.raises(IndexFormatError, match=f"{damaged}: no readable"):
+        TokenStore(directory, codebook=codebook)
+
+
+def test_stores_of_one_codebook_share_it(make_store):
+    directory = folder(make_store(LENGTHS))
+    opened: dict = {}
+    one, other = (TokenStore(directory, codebook=directory.parent / "codebook", opened=opened) for _ in range(2))
+    assert one.quantiser is other.quantiser
+    assert list(opened) == [directory.parent / "codebook"]
 
 
 def test_arrays_that_do_not_belong_together(make_store):

@@ -24,8 +24,8 @@ from indexing.stages import GraphStage, IngestStage, LinkStage
 
 STAGES = (IngestStage(), LinkStage(), GraphStage())
 BUILDS = (
-    ["linking.source=hyperlinks", "pipeline.link_chunk=2"],
-    ["linking.source=none", "pipeline.link_chunk=3"],
+    ["linking.source=hyperlinks", "advanced.linking.chunk=2"],
+    ["linking.source=none", "advanced.linking.chunk=3"],
 )
 
 
@@ -74,11 +74,10 @@ def build_and_kill(corpus: Path, index: Path, overrides: list[str], duration: fl
 
 
 def report(index: Path, kills: int) -> None:
-    part = read_manifest(index).parts[0]
-    folder = index / "parts" / part.name
     files = {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
+        path.relative_to(index).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for piece in read_manifest(index).pieces
+        for path in sorted((index / piece.folder).rglob("*"))
         if path.is_file()
     }
     line = {

@@ -5,7 +5,9 @@ import pytest
 
 from helios.corpus import CorpusStore, CorpusWriter, read_corpus
 from helios.corpus.sample import sample_path
+from helios.models.encoder import MiniLMEncoder
 from helios.models.text import passage_text, segment_text
+from helios.types import Passage
 from indexing.encoding import encode_nodes, fit_codebook, node_count, node_texts, quantise_nodes
 
 
@@ -49,12 +51,13 @@ def test_as_many_centroids_as_asked_at_most(store, encoder):
 def test_chunks_hold_what_the_encoder_gives(store, encoder, quantiser):
     start, stop = store.segment_count - 3, store.segment_count + 3
     nodes = encode_nodes(store, encoder, start, stop)
-    assert len(nodes) == 6
+    assert len(nodes.vectors) == len(nodes.cut) == 6
     chunk = quantise_nodes(nodes, quantiser, vocabulary_size=encoder.vocabulary_size)
-    assert chunk["counts"].tolist() == [len(node.ids) for node in nodes]
+    assert chunk["counts"].tolist() == [len(node.ids) for node in nodes.vectors]
+    assert chunk["cut"].tolist() == nodes.cut == [0] * 6
     assert len(chunk["codes"]) == len(chunk["scales"]) == len(chunk["residuals"]) == chunk["counts"].sum()
     held = np.zeros(encoder.vocabulary_size, int)
-    for node in nodes:
+    for node in nodes.vectors:
         held[list(set(node.ids.tolist()))] += 1
     np.testing.assert_array_equal(chunk["frequencies"], held)
 
@@ -63,7 +66,21 @@ def test_stored_vectors_are_close_and_spans_fit_them(store, encoder, engine):
     """What the index of the sample holds (one bit a dimension) against the encoder's own vectors."""
     texts = list(node_texts(store, 0, 40))
     for node, tokens in enumerate(encoder.encode_documents(texts)):
-        stored = engine.part.tokens.vectors(node)
+        stored = engine.index.tokens.vectors(node)
         assert len(stored) == len(encoder.token_spans(texts[node]))
         cosines = np.einsum("td,td->t", stored, tokens.vectors) / np.linalg.norm(stored, axis=1)
         assert cosines.mean() > 0.8
+
+
+def test_tokens_that_no_window_reads_are_counted(store, encoder, quantiser, tmp_path):
+    """Of a passage of 2,000 words in windows of 64 tokens; shorter nodes lose nothing."""
+    with CorpusWriter(tmp_path) as writer:
+        writer.add(Passage("short", "Rhine", "A river."))
+        writer.add(Passage("long", "Rhine", "river " * 2000))
+    short = MiniLMEncoder.load(runtime="torch", max_tokens=64, windows=2)
+    nodes = encode_nodes(CorpusStore.open(tmp_path), short, 0, 2)
+    kept = [len(node.ids) for node in nodes.vectors]
+    assert nodes.cut[0] == 0
+    assert kept[1] < 2 * 64
+    assert nodes.cut[1] + kept[1] == pytest.approx(2002, abs=3)  # the full stop is read, and not kept
+    assert quantise_nodes(nodes, quantiser, vocabulary_size=short.vocabulary_size)["cut"].tolist() == nodes.cut

@@ -108,6 +108,18 @@ def test_dry_run_refuses_what_the_build_would(tmp_path: Path):
     assert "not a HELIOS index" in result.stderr
 
 
+def test_fields_inside_of_the_corpus_are_refused(tmp_path: Path):
+    corpus = Path(shutil.copytree(sample_path(), tmp_path / "corpus", ignore=shutil.ignore_patterns("*.py")))
+    (corpus / "fields.csv").write_text("id,year\nrhine,1990\n", encoding="utf-8")
+    for more in ((), ("--dry-run",)):
+        arguments = ["--metadata", corpus / "fields.csv", "--workers", "1", *more]
+        result = helios("index", "build", corpus, "--out", tmp_path / "index", *GOLD, *arguments)
+        assert result.exit_code == 1
+        assert "fields.csv: lies in the corpus" in result.stderr
+        assert "move the file" in result.stderr
+    assert not (tmp_path / "index").exists()
+
+
 def test_silent_without_a_terminal(index: Path):
     command = [sys.executable, "-m", "helios.cli", "index", "fsck", str(index)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -1,11 +1,15 @@
+import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from helios.corpus import CorpusStore, CorpusWriter, read_corpus
 from helios.corpus.sample import sample_path
+from helios.errors import HeliosError
 from helios.types import Passage, Table
 from indexing.linking import LinkArrays, LinkingJob, link_chunks, link_corpus
 
@@ -62,6 +66,31 @@ def test_chunks_and_workers_do_not_change_the_result(job: LinkingJob) -> None:
     chunks = [range(start, min(start + 3, count)) for start in range(0, count, 3)]
     for workers in (1, 2):
         assert same(LinkArrays.concatenate(list(link_chunks(job, chunks, workers=workers))), whole)
+
+
+def test_a_worker_that_is_killed_is_told(job: LinkingJob) -> None:
+    """As by a system that runs out of memory: the error says what to do, and no process is left behind."""
+    this, killed = psutil.Process(), threading.Event()
+
+    def workers() -> list[psutil.Process]:
+        return [child for child in this.children() if "spawn_main" in " ".join(child.cmdline())]
+
+    def kill() -> None:
+        while not killed.is_set():
+            with suppress(psutil.NoSuchProcess):
+                for worker in workers():
+                    worker.kill()
+                    killed.set()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with pytest.raises(HeliosError, match=r"one of 2 worker processes was killed .* memory .*\(--workers 1\)"):
+            list(link_chunks(job, [range(4), range(4, 8), range(8, 12)], workers=2))
+    finally:
+        killed.set()
+        killer.join()
+    assert workers() == []
 
 
 def test_threshold_is_a_setting(job: LinkingJob) -> None:

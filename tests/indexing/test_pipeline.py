@@ -17,6 +17,7 @@ import pytest
 from helios.config import Config, load_config
 from helios.corpus import CorpusStore
 from helios.corpus.sample import sample_path
+from helios.corpus.where import Where
 from helios.errors import (
     ConfigError,
     CorpusError,
@@ -30,6 +31,7 @@ from helios.graph.data import DataGraph
 from helios.index.fsck import check_index
 from helios.index.lock import WriteLock
 from helios.index.manifest import ModelEntry, read_manifest
+from helios.index.reader import IndexReader
 from helios.index.snapshot import Snapshot
 from indexing.disk import disk_needed, format_bytes
 from indexing.pipeline import BuildReport, build_index
@@ -72,7 +74,7 @@ def test_corpus_becomes_a_graph_of_its_hyperlinks(corpus: Path, index: Path):
     assert report.ran == ("ingest", "link", "graph")
     with Snapshot.open(index) as snapshot:
         store = CorpusStore.open(snapshot.parts[0].path("corpus"))
-        graph = DataGraph.open(snapshot.parts[0].path("graph"))
+        graph = DataGraph.open(snapshot.links[0].directory)
     expected = {
         (int(store.segment_offsets[number]) + link.row, store.passages.number(link.passage_id))
         for number, table in enumerate(store.tables)
@@ -109,11 +111,10 @@ def test_changed_settings_redo_only_what_depends_on_them(corpus: Path, index: Pa
 
 def test_chunk_size_and_workers_never_change_the_result(corpus: Path, tmp_path: Path):
     results = [
-        build(corpus, tmp_path / f"index-{size}", gold(f"pipeline.link_chunk={size}"), workers=workers)
+        build(corpus, tmp_path / f"index-{size}", gold(f"advanced.linking.chunk={size}"), workers=workers)
         for size, workers in ((1, 1), (1000, 2))
     ]
-    files = [{entry.path: entry.sha256 for entry in result.manifest.parts[0].files} for result in results]
-    assert files[0] == files[1]
+    assert results[0].manifest.listed == results[1].manifest.listed
 
 
 def test_changed_corpus_redoes_everything(corpus: Path, index: Path):
@@ -154,20 +155,22 @@ def test_costs_are_recorded(corpus: Path, index: Path):
 
 def test_file_lost_between_stages_is_made_again(corpus: Path, index: Path):
     build(corpus, index)
-    shutil.rmtree(index / "parts" / "0001" / "graph")
+    shutil.rmtree(index / "links" / "0001")
     assert build(corpus, index).ran == ("link", "graph")
-    assert read_manifest(index).parts[0].name == "0002"
+    assert [piece.folder for piece in read_manifest(index).pieces] == ["parts/0002", "links/0002"]
+    assert check_index(index) == []
 
 
 def test_fresh_build_mends_a_damaged_file(corpus: Path, index: Path):
     build(corpus, index)
-    path = index / "parts" / "0001" / "graph" / "edge_passages.npy"
+    path = index / "links" / "0001" / "edge_passages.npy"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     assert check_index(index)
     assert build(corpus, index).ran == ()
     assert build(corpus, index, fresh=True).ran == ("ingest", "link", "graph")
     assert check_index(index) == []
-    assert [path.name for path in (index / "parts").iterdir()] == ["0002"]
+    for kind in ("parts", "links"):
+        assert [path.name for path in (index / kind).iterdir()] == ["0002"]
 
 
 class TestRefusals:
@@ -273,6 +276,62 @@ class TestRejects:
         assert build(corpus, index).ran == ("ingest", "link", "graph")
 
 
+class TestFieldsOfRecords:
+    """A sidecar file beside the corpus."""
+
+    @pytest.fixture
+    def fields(self, tmp_path: Path) -> Path:
+        path = tmp_path / "fields.csv"
+        path.write_text("id,year\ntables.jsonl,1990\nelements,2000\nrhine,1995\n", encoding="utf-8")
+        return path
+
+    def years(self, index: Path) -> dict[str, object]:
+        with Snapshot.open(index) as snapshot:
+            store = CorpusStore.open(snapshot.parts[0].path("corpus"))
+        records = {table.table_id: table for table in store.tables} | {one.passage_id: one for one in store.passages}
+        return {name: dict(record.metadata).get("year") for name, record in records.items()}
+
+    def test_they_are_stored_and_searched_by(self, corpus: Path, index: Path, fields: Path):
+        build(corpus, index, metadata=fields)
+        years = self.years(index)
+        assert (years["elements"], years["european-rivers"], years["rhine"], years["gallium"]) == (
+            2000,
+            1990,
+            1995,
+            None,
+        )
+        with Snapshot.open(index) as snapshot:
+            reader = IndexReader.of(snapshot)
+            shown = Where.parse("table.year = 2000 and passage.year < 1996").nodes(reader.corpus)
+            assert reader.narrowed(shown).passage_count == 1
+
+    def test_a_change_reads_the_corpus_again(self, corpus: Path, index: Path, fields: Path):
+        build(corpus, index, metadata=fields)
+        assert build(corpus, index, metadata=fields).ran == ()
+        fields.write_text("id,year\nrhine,1996\n", encoding="utf-8")
+        assert build(corpus, index, metadata=fields).ran[0] == "ingest"
+        assert self.years(index)["rhine"] == 1996
+        assert build(corpus, index).ran[0] == "ingest"
+        assert set(self.years(index).values()) == {None}
+
+    def test_a_damaged_line_stops_the_build(self, corpus: Path, index: Path, fields: Path):
+        add_line(fields, "a,1,2,3")
+        with pytest.raises(RecordError, match=r"fields\.csv:5: more cells than the header has names"):
+            build(corpus, index, metadata=fields)
+
+    def test_a_file_that_is_missing_or_in_the_corpus_is_refused(self, corpus: Path, index: Path, fields: Path):
+        with pytest.raises(CorpusError, match=r"none\.csv: no such file; expected a sidecar file"):
+            build(corpus, index, metadata=corpus / "none.csv")
+        inside = Path(shutil.copy(fields, corpus))
+        with pytest.raises(
+            ConfigError, match=r"fields\.csv: lies in the corpus .*would read it as a table .*move the file"
+        ):
+            build(corpus, index, metadata=inside)
+        with pytest.raises(ConfigError, match="lies in the corpus"):
+            build(inside, index, metadata=inside)
+        assert not index.exists()
+
+
 @dataclass(frozen=True)
 class CountingStage:
     """A stage of a third party: numbers 0..9 in chunks, stopping after some of them."""
@@ -283,7 +342,7 @@ class CountingStage:
     version: int = 1
     component: str | None = "numbers"
     inputs: tuple[str, ...] = ("ingest",)
-    settings: tuple[str, ...] = ("tokens.centroids",)
+    settings: tuple[str, ...] = ("advanced.encoder.centroids",)
 
     def fingerprint(self, request: Any) -> dict[str, Any]:
         return {"model": self.model}
@@ -323,22 +382,22 @@ class TestLinker:
     def test_workers_give_the_same_links(self, corpus: Path, tmp_path: Path):
         reports = [
             build(corpus, tmp_path / f"index-{workers}", load_config(None, [chunk]), workers=workers)
-            for workers, chunk in ((1, "pipeline.link_chunk=100"), (2, "pipeline.link_chunk=5"))
+            for workers, chunk in ((1, "advanced.linking.chunk=100"), (2, "advanced.linking.chunk=5"))
         ]
         first, second = (report.manifest for report in reports)
-        assert [entry.sha256 for entry in first.parts[0].files] == [entry.sha256 for entry in second.parts[0].files]
+        assert first.listed == second.listed
         assert first.counts.edges > 0
         assert first.models["linker"].name == "built in"
 
     def test_threshold_redoes_links_alone(self, corpus: Path, index: Path):
         build(corpus, index, load_config(None, []))
-        strict = build(corpus, index, load_config(None, ["linking.threshold=1.0"]))
+        strict = build(corpus, index, load_config(None, ["advanced.linking.threshold=1.0"]))
         assert strict.ran == ("link", "graph")
 
 
 def test_missing_linker_weights_are_noticed_before_any_work(corpus: Path, index: Path, tmp_path: Path):
     with pytest.raises(ModelError, match="no linker weights here"):
-        build(corpus, index, load_config(None, [f"linking.model={tmp_path}"]))
+        build(corpus, index, load_config(None, [f"advanced.linking.model={tmp_path}"]))
     assert not (index / ".build" / "ingest").exists()
 
 
@@ -374,7 +433,7 @@ class TestOtherStages:
         manifest = build(corpus, index, stages=self.with_stage()).manifest
         assert manifest.counts.tokens == 10
         assert manifest.models["encoder"].name == "one"
-        assert manifest.parts[0].components == ("corpus", "graph", "numbers")
+        assert manifest.parts[0].components == ("corpus", "numbers")
 
     def test_stopped_stage_goes_on_after_its_chunks(self, corpus: Path, index: Path):
         with pytest.raises(HeliosError, match="on purpose"):
@@ -388,7 +447,7 @@ class TestOtherStages:
     def test_chunks_of_other_settings_are_dropped(self, corpus: Path, index: Path):
         with pytest.raises(HeliosError, match="on purpose"):
             build(corpus, index, stages=self.with_stage(stop_after=4))
-        build(corpus, index, gold("tokens.centroids=7"), stages=self.with_stage())
+        build(corpus, index, gold("advanced.encoder.centroids=7"), stages=self.with_stage())
         chunks = [event["chunk"] for event in journal(index) if event["event"] == "chunk" and event["stage"] == "count"]
         assert chunks == [*range(4), *range(10)]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.errors import ConfigError
 from helios.llm import Answer, Budget, Failure, FailureKind, LlmClient, Message, Request, Usage
 from helios.llm.request import contradiction
@@ -33,7 +33,7 @@ def connect(scripted_llm):
 
     def make(**settings) -> LlmClient:
         values = {"base_url": scripted_llm.url, "model": "scripted", "call_seconds": 60.0, **settings}
-        clients.append(LlmClient.open(LlmSettings(**values)))
+        clients.append(LlmClient.open(LanguageModelSettings(**values)))
         return clients[-1]
 
     yield make
@@ -292,13 +292,13 @@ def test_the_key_comes_from_the_environment_and_nothing_else_does(scripted_llm, 
 def test_configuration_errors_name_the_setting(monkeypatch):
     monkeypatch.delenv("HELIOS_TEST_KEY", raising=False)
     with pytest.raises(ConfigError, match=r"llm\.base_url"):
-        LlmClient.open(LlmSettings())
+        LlmClient.open(LanguageModelSettings())
     with pytest.raises(ConfigError, match="HELIOS_TEST_KEY"):
-        LlmClient.open(LlmSettings(base_url="http://localhost/v1", model="m", api_key_env="HELIOS_TEST_KEY"))
+        LlmClient.open(LanguageModelSettings(base_url="http://localhost/v1", model="m", api_key_env="HELIOS_TEST_KEY"))
     with pytest.raises(ValueError, match="Port out of range"):
-        LlmSettings(base_url="http://localhost:99999/v1")
+        LanguageModelSettings(base_url="http://localhost:99999/v1")
     with pytest.raises(ValueError, match="api_key_env"):
-        LlmSettings(base_url="http://user:secret@localhost/v1")
+        LanguageModelSettings(base_url="http://user:secret@localhost/v1")
 
 
 def test_closing_ends_what_is_under_way_and_a_later_question_starts_anew(scripted_llm, connect):
@@ -358,7 +358,7 @@ def test_the_key_is_in_no_error_and_no_log(scripted_llm, connect, monkeypatch, c
 def test_keys_that_cannot_be_sent_are_refused_without_showing_them(monkeypatch, key):
     monkeypatch.setenv("HELIOS_TEST_KEY", key)
     with pytest.raises(ConfigError, match="HELIOS_TEST_KEY") as caught:
-        LlmClient.open(LlmSettings(base_url="http://localhost/v1", model="m", api_key_env="HELIOS_TEST_KEY"))
+        LlmClient.open(LanguageModelSettings(base_url="http://localhost/v1", model="m", api_key_env="HELIOS_TEST_KEY"))
     assert "sk-" not in str(caught.value)
 
 
@@ -412,7 +412,7 @@ def test_a_contradiction_is_named_mended_or_a_failure_of_its_own(scripted_llm, c
 
 
 def test_a_real_server_keeps_to_the_schema(tiny_llm):
-    settings = LlmSettings(base_url=tiny_llm, model="tiny", call_seconds=30.0)
+    settings = LanguageModelSettings(base_url=tiny_llm, model="tiny", call_seconds=30.0)
     with LlmClient.open(settings) as client:
         budget = client.budget()
         requests = [ask_for(f"Which rows of table {number}?", max_tokens=400) for number in range(3)]

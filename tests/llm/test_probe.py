@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helios.cli import build_app
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.errors import ConfigError
 from helios.llm.probe import only_model, probe
 
@@ -15,7 +15,7 @@ pytest.importorskip("openai", reason="openai is not installed (extra llm)")
 
 def test_a_model_that_answers(scripted_llm):
     scripted_llm.say(scripted_llm.as_json({"ready": True}))
-    found = probe(LlmSettings(base_url=scripted_llm.url))
+    found = probe(LanguageModelSettings(base_url=scripted_llm.url))
     assert (found.model, found.models, found.problem) == ("scripted", ("scripted",), "")
     assert found.milliseconds > 0
 
@@ -25,7 +25,7 @@ def test_a_model_that_answers(scripted_llm):
 )
 def test_which_model_is_asked_where_there_is_not_one(scripted_llm, models, words):
     scripted_llm.models = models
-    settings = LlmSettings(base_url=scripted_llm.url)
+    settings = LanguageModelSettings(base_url=scripted_llm.url)
     assert words in probe(settings).problem
     with pytest.raises(ConfigError, match="which model"):
         only_model(settings)
@@ -47,5 +47,5 @@ def test_the_doctor_says_what_is_wrong(scripted_llm, monkeypatch):
 
 
 def test_a_real_server(tiny_llm):
-    found = probe(LlmSettings(base_url=tiny_llm))
+    found = probe(LanguageModelSettings(base_url=tiny_llm))
     assert (found.models, found.problem) == (("tiny",), "")

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from pydantic import BaseModel
 
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.errors import ConfigError
 from helios.llm import Answer, FailureKind, LlmClient, Message, Request, Undelivered, Usage
 from helios.llm.vllm_engine import VllmEngine
@@ -62,7 +62,7 @@ class Engine:
 
 def ask(engine: Engine, **limits):
     backend = VllmEngine("m", engine, Tokenizer(), dict, errors=(EngineDead,))
-    with LlmClient(backend, LlmSettings(model="m", backend="vllm", **limits)) as client:
+    with LlmClient(backend, LanguageModelSettings(model="m", backend="vllm", **limits)) as client:
         requests = [Request((Message("user", str(number)),), Rows, 64) for number in range(2)]
         return client.ask(requests, budget=client.budget())
 
@@ -100,9 +100,9 @@ def test_a_late_call_is_aborted_in_the_engine():
 def test_without_vllm_the_error_says_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(ConfigError, match=r"install vllm .* or start `vllm serve`"):
-        LlmClient.open(LlmSettings(backend="vllm", model="m"))
+        LlmClient.open(LanguageModelSettings(backend="vllm", model="m"))
     with pytest.raises(ConfigError, match=r"set llm\.model"):
-        LlmClient.open(LlmSettings(backend="vllm"))
+        LlmClient.open(LanguageModelSettings(backend="vllm"))
 
 
 def test_loading_asks_vllm_for_greedy_schema_bound_replies(monkeypatch):

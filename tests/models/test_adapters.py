@@ -1,13 +1,17 @@
 """Low-rank adapters: begin as the base, survive their file, refuse what does not fit."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from helios.errors import ModelError
 from helios.models.adapters import adapter_tensors, add_adapter, apply_adapter, save_adapter
-from helios.models.bert import Bert, BertConfig
+from helios.models.bert import Bert
+from helios.models.checkpoint import BertConfig, read_checkpoint
 from helios.models.encoder import MiniLMEncoder
 
 TINY = BertConfig(
@@ -71,8 +75,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path):
 
 def test_an_encoder_with_an_adapter_is_another_encoder(tmp_path: Path):
     base = MiniLMEncoder.load(adapter="none", runtime="torch")
-    bert = base._bert
-    wrapped = Bert(bert.config)
+    wrapped = Bert(base.config)
     torch.manual_seed(2)
     for parameter in add_adapter(wrapped, rank=2, scale=1.0):
         parameter.data = torch.randn(parameter.shape) * 0.2
@@ -82,6 +85,34 @@ def test_an_encoder_with_an_adapter_is_another_encoder(tmp_path: Path):
     assert adapted.fingerprint != base.fingerprint
     similarity = (adapted.encode_question("Who?").vectors * base.encode_question("Who?").vectors).sum(1)
     assert similarity.max() < 0.999
+
+
+def test_an_adapter_without_torch_gives_the_same_weights(tmp_path: Path):
+    """Queries add a file's updates to plain arrays, training to torch's parameters."""
+    trained_file(tmp_path / "adapter.safetensors")
+    bert = tiny_bert()
+    save_checkpoint(tmp_path, bert)
+    found = read_checkpoint(tmp_path, tmp_path / "adapter.safetensors")
+    heads = apply_adapter(bert, tmp_path / "adapter.safetensors")
+    for name, tensor in bert.state_dict().items():
+        np.testing.assert_allclose(found.tensors[name], tensor.numpy(), atol=1e-6)
+    assert {name: tensor.tolist() for name, tensor in found.heads.items()} == {
+        name: tensor.tolist() for name, tensor in heads.items()
+    }
+    other = {n: getattr(TINY, n) for n in TINY.__slots__} | {"hidden_size": 8, "intermediate_size": 12}
+    save_checkpoint(tmp_path, Bert(BertConfig(**other)))
+    with pytest.raises(ModelError, match=r"does not fit layers.*was it trained from another base\?"):
+        read_checkpoint(tmp_path, tmp_path / "adapter.safetensors")
+    (tmp_path / "adapter.safetensors").write_bytes(b"not tensors")
+    with pytest.raises(ModelError, match=r"adapter\.safetensors: no readable model"):
+        read_checkpoint(tmp_path, tmp_path / "adapter.safetensors")
+
+
+def save_checkpoint(folder: Path, bert: Bert) -> None:
+    """A folder as `read_checkpoint` reads it, of the tensors' own names."""
+    config = {name: getattr(bert.config, name) for name in BertConfig.__slots__}
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "bert", "hidden_act": "gelu"}))
+    save_file(bert.state_dict(), folder / "model.safetensors")
 
 
 def test_a_missing_adapter_is_named():

@@ -32,10 +32,37 @@ def test_a_configured_folder_may_hold_other_weights(folder):
     assert found.sha256 != WEIGHTS_SHA256
 
 
-def test_other_weights_in_the_place_of_the_pinned_ones_are_refused(folder, monkeypatch):
-    monkeypatch.setattr(base, "_hub_cache", lambda: folder)
+@pytest.fixture
+def cached_revision(folder, tmp_path_factory, monkeypatch) -> Path:
+    """A hub cache whose newest revision of the model has other weights, as the hub's own library reads it."""
+    constants = pytest.importorskip("huggingface_hub.constants", reason="huggingface_hub is not installed")
+    cache = tmp_path_factory.mktemp("hub")
+    snapshot = cache / f"models--{base.NAME.replace('/', '--')}" / "snapshots" / "0123abcd"
+    shutil.copytree(folder, snapshot)
+    (snapshot.parent.parent / "refs").mkdir()
+    (snapshot.parent.parent / "refs" / "main").write_text("0123abcd")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    assert base._hub_cache() == snapshot
+    return snapshot
+
+
+def test_another_revision_in_the_hub_cache_is_passed_over(cached_revision, caplog):
+    with caplog.at_level("INFO"):
+        found = find_base_model()
+    assert (found.source, found.sha256) == ("package", WEIGHTS_SHA256)
+    assert f"{cached_revision}/model.safetensors has SHA-256" in caplog.text
+
+
+def test_another_revision_is_refused_where_there_is_nothing_else(cached_revision, monkeypatch):
+    monkeypatch.setattr(base, "_package", lambda: None)
     with pytest.raises(ModelError, match="has SHA-256 .*expected 53aa5117.*set encoder.model=FOLDER"):
         find_base_model()
+
+
+def test_weights_that_change_on_disk_are_another_model(folder):
+    before = find_base_model(str(folder)).sha256
+    (folder / "model.safetensors").write_bytes(b"weights that changed since")
+    assert find_base_model(str(folder)).sha256 != before
 
 
 @pytest.mark.parametrize("name", FILES)

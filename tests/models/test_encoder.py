@@ -1,4 +1,4 @@
-"""The token encoder: spans, truncation, batching, routes, questions of every kind, threads."""
+"""The token encoder: spans, windows, batching, routes, questions of every kind, threads."""
 
 import json
 import os
@@ -11,11 +11,14 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from helios.errors import ModelError
 from helios.models import routes
 from helios.models.base import FILES
-from helios.models.encoder import MAX_QUESTION_TOKENS, MiniLMEncoder
+from helios.models.checkpoint import read_checkpoint
+from helios.models.encoder import HEAD_TOKENS, MAX_QUESTION_TOKENS, MiniLMEncoder, TokenVectors
 
 TEXTS = [
     "Chemical elements, Some discoveries. Symbol: Ga ; Discoverer: Paul-Émile Lecoq de Boisbaudran",
@@ -61,7 +64,9 @@ def test_vectors_are_those_of_transformers(exact):
 def test_documents_are_alike_in_any_batch(exact):
     together = list(exact.encode_documents(TEXTS))
     small = MiniLMEncoder(exact.base, runtime="torch", batch_tokens=64)
-    small.__dict__["_document_route"] = exact._document_route
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routes, "supports_bf16", lambda: False)
+        list(small.encode_documents(["warm up"]))
     for other in (list(small.encode_documents(TEXTS)), list(exact.encode_documents(TEXTS[::-1]))[::-1]):
         for one, two in zip(together, other, strict=True):
             np.testing.assert_array_equal(one.spans, two.spans)
@@ -96,12 +101,87 @@ def test_spans_count_characters_not_bytes(encoder):
     assert "café" in words
 
 
-def test_long_documents_are_cut(encoder):
-    short = MiniLMEncoder(encoder.base, runtime="torch", max_tokens=16)
+def on_the_same_weights(exact: MiniLMEncoder, **sizes: int) -> MiniLMEncoder:
+    """An encoder of other sizes that need not load its weights again."""
+    other = MiniLMEncoder(exact.base, runtime="torch", **sizes)
+    other.__dict__["_documents"] = exact._documents
+    return other
+
+
+def test_long_documents_are_cut_after_the_last_window(exact):
+    short = on_the_same_weights(exact, max_tokens=16)
     (tokens,) = short.encode_documents(["word " * 100])
     assert len(tokens.ids) == 14  # two special tokens are read and not kept
     assert tokens.spans[-1].tolist() == [65, 69]
     assert len(short.token_spans("word " * 100)) == 14
+    assert short.cut_tokens(["word " * 100, "word " * 14, ""]) == [86, 0, 0]
+    windowed = on_the_same_weights(exact, max_tokens=16, windows=3)
+    room = 14 + 2 * (14 - 14 // 4)  # each further window begins with the text's head
+    (tokens,) = windowed.encode_documents(["word " * 100])
+    assert len(tokens.ids) == len(windowed.token_spans("word " * 100)) == windowed.count_tokens(["word " * 100]) == room
+    assert windowed.cut_tokens(["word " * 100, "word " * room, "word " * (room + 1)]) == [100 - room, 0, 1]
+
+
+@pytest.fixture(scope="module")
+def windowed(exact) -> MiniLMEncoder:
+    """As `exact`, in windows of 32 tokens, on the same weights."""
+    return on_the_same_weights(exact, max_tokens=32, windows=8)
+
+
+def test_a_window_is_what_the_model_reads_of_the_head_and_these_tokens(exact, windowed):
+    """By the definition: [CLS] head, the window's own tokens [SEP]; only the own ones are kept, and all are words."""
+    names = ["gallium", "boron", "iron", "copper", "zinc", "silver", "gold", "lead", "tin", "carbon", "neon"]
+    words = [names[number * 7 % len(names)] for number in range(90)]
+    (tokens,) = windowed.encode_documents([" ".join(words)])
+    ids = [int(number) for number in tokens.ids]
+    assert len(ids) == windowed.count_tokens([" ".join(words)])
+    assert windowed.cut_tokens([" ".join(words)]) == [0]
+    inside, head = 30, min(HEAD_TOKENS, 30 // 4)
+    (first,) = exact._documents.encode([[101, *ids[:inside], 102]])
+    np.testing.assert_allclose(tokens.vectors[:inside], first[1:-1], atol=1e-5)
+    for start in range(inside, len(ids), inside - head):
+        own = ids[start : start + inside - head]
+        (read,) = exact._documents.encode([[101, *ids[:head], *own, 102]])
+        np.testing.assert_allclose(tokens.vectors[start : start + len(own)], read[1 + head : -1], atol=1e-5)
+
+
+def test_texts_that_fit_are_not_changed_by_windows(exact, windowed):
+    plain = on_the_same_weights(exact, max_tokens=32)
+    fitting = [text for text in TEXTS if not plain.cut_tokens([text])[0]]
+    assert len(fitting) >= 5
+    for one, other in zip(windowed.encode_documents(fitting), plain.encode_documents(fitting), strict=True):
+        assert_same(one, other)
+    assert plain.fingerprint == windowed.fingerprint  # the setting is fixed by the index (helios.index.settings)
+
+
+def test_the_best_window_of_a_long_text_counts(windowed):
+    """What is asked for stands after all that one window reads: only windows find it."""
+    filler = "a long row of cells about nothing that anyone would ever ask for again "
+    text = f"Lighthouses. {filler * 6} The keeper of Skerryvore was called Ebenezer Murchison ."
+    assert windowed.cut_tokens([text]) == [0]
+    cut = on_the_same_weights(windowed, max_tokens=32)
+    question = windowed.encode_question("Who was the keeper of Skerryvore?").vectors
+    whole, first = (
+        float((question @ next(one.encode_documents([text])).vectors.T).max(axis=1).sum()) for one in (windowed, cut)
+    )
+    assert cut.cut_tokens([text])[0] > 60
+    assert whole > first + 1.0
+
+
+@settings(max_examples=30)
+@given(words=st.lists(st.sampled_from(["river", "Łódź", "2,004", "—", "🚀", "unbelievable"]), max_size=120))
+def test_vectors_spans_and_counts_of_any_text_agree(windowed, words):
+    text = " ".join(words)
+    (tokens,) = windowed.encode_documents([text])
+    np.testing.assert_array_equal(tokens.spans, windowed.token_spans(text))
+    assert len(tokens.ids) == len(tokens.vectors) == len(tokens.spans) == windowed.count_tokens([text])
+    np.testing.assert_allclose(np.linalg.norm(tokens.vectors, axis=1), 1.0, atol=1e-4)
+
+
+def assert_same(one: TokenVectors, other: TokenVectors) -> None:
+    np.testing.assert_array_equal(one.ids, other.ids)
+    np.testing.assert_array_equal(one.spans, other.spans)
+    np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-5)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!… —", "🚀🚀"])
@@ -126,20 +206,68 @@ def test_questions_from_many_threads(encoder):
         np.testing.assert_allclose(tokens.vectors, encoder.encode_question(question).vectors, atol=1e-6)
 
 
-def test_openvino_stays_close_to_torch(exact):
+@pytest.fixture(scope="module")
+def fast(encoder: MiniLMEncoder) -> MiniLMEncoder:
+    """Through OpenVINO, two texts at a time."""
     if find_spec("openvino") is None:
-        pytest.skip("openvino is not installed (helios-retrieval[cpu])")
-    fast = MiniLMEncoder(exact.base, runtime="openvino", threads=1)
+        pytest.skip("openvino is not installed")
+    return MiniLMEncoder(encoder.base, runtime="openvino", threads=2)
+
+
+def test_openvino_stays_close_to_torch(exact, fast):
     for one, two in zip(fast.encode_documents(TEXTS), exact.encode_documents(TEXTS), strict=True):
+        np.testing.assert_array_equal(one.spans, two.spans)
         cosines = np.einsum("td,td->t", one.vectors, two.vectors)
         assert cosines.min() >= 0.99
         assert cosines.mean() >= 0.999
 
 
+def test_questions_through_openvino_are_those_of_torch(exact, fast):
+    for text in TEXTS:
+        one, two = fast.encode_question(text), exact.encode_question(text)
+        np.testing.assert_array_equal(one.ids, two.ids)
+        np.testing.assert_allclose(one.vectors, two.vectors, atol=1e-4)
+
+
+def test_openvino_reads_every_text_as_if_it_were_alone(encoder, fast):
+    """To the last bit: in any order, with any company, on one processor or several."""
+    together = list(fast.encode_documents(TEXTS))
+    backwards = list(fast.encode_documents(TEXTS[::-1]))[::-1]
+    alone = [next(fast.encode_documents([text])) for text in TEXTS]
+    single = list(MiniLMEncoder(encoder.base, runtime="openvino", threads=1).encode_documents(TEXTS))
+    for others in (backwards, alone, single):
+        for one, other in zip(together, others, strict=True):
+            np.testing.assert_array_equal(one.vectors, other.vectors)
+
+
+def test_openvino_gives_threads_what_it_gives_one(fast):
+    questions = [f"Which river flows through city number {number}?" for number in range(32)]
+    alone = [fast.encode_question(question).vectors for question in questions]
+    with ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(lambda question: fast.encode_question(question).vectors, questions))
+    assert all(np.array_equal(one, other) for one, other in zip(alone, together, strict=True))
+
+
+THREADS = """
+import torch
+torch.set_num_threads(3)
+import helios.engine, helios.models.adapters, helios.models.bert, helios.retrieval.reranking.embedded
+from helios.models.encoder import MiniLMEncoder
+for runtime in ("torch", "auto"):
+    encoder = MiniLMEncoder.load(runtime=runtime, threads=1)
+    encoder.encode_question("river"), list(encoder.encode_documents(["river", "a lake"]))
+assert torch.get_num_threads() == 3, torch.get_num_threads()
+"""
+
+
+def test_how_many_threads_torch_has_is_the_callers_business():
+    subprocess.run([sys.executable, "-c", THREADS], check=True, timeout=300)
+
+
 def test_openvino_reports_nothing_to_its_makers(tmp_path):
     """Its telemetry package, which is installed with it, leaves an id and a count of uses in the home folder."""
     if find_spec("openvino") is None:
-        pytest.skip("openvino is not installed (helios-retrieval[cpu])")
+        pytest.skip("openvino is not installed")
     code = (
         "import sys\n"
         "from helios.models.encoder import MiniLMEncoder\n"
@@ -157,17 +285,20 @@ def test_documents_stay_close_to_fp32(encoder, exact):
         assert np.einsum("td,td->t", one.vectors, two.vectors).mean() >= 0.999
 
 
-def test_openvino_that_is_not_there(encoder, monkeypatch):
-    monkeypatch.setattr(routes, "find_spec", lambda name: None)
+def test_runtimes_that_are_not_there(encoder, monkeypatch):
+    monkeypatch.setattr(routes, "is_installed", lambda: False)
     absent = MiniLMEncoder(encoder.base, runtime="openvino")
-    with pytest.raises(ModelError, match=r"openvino is not installed: install helios-retrieval\[cpu\]"):
+    with pytest.raises(ModelError, match="openvino is not installed: pip install openvino"):
         list(absent.encode_documents(["text"]))
+    monkeypatch.setattr(routes, "has_torch", lambda: False)
+    for runtime in ("auto", "torch"):
+        with pytest.raises(ModelError, match="encoding needs OpenVINO or torch, and neither is installed"):
+            MiniLMEncoder(encoder.base, runtime=runtime).encode_question("river")
 
 
 def test_more_tokens_than_the_model_reads(encoder):
-    greedy = MiniLMEncoder(encoder.base, runtime="torch", max_tokens=1024)
-    with pytest.raises(ModelError, match="encoder.max_tokens=1024, but .* reads at most 512 tokens"):
-        greedy.encode_question("river")
+    with pytest.raises(ModelError, match=r"advanced\.encoder\.max_tokens=1024, but .* reads at most 512 tokens"):
+        MiniLMEncoder(encoder.base, runtime="torch", max_tokens=1024)
 
 
 def test_the_fingerprint_tells_what_changes_the_vectors(encoder, tmp_path):
@@ -187,11 +318,8 @@ def test_an_encoder_travels_to_other_processes(encoder):
 
 
 def test_every_route_is_measured(encoder):
-    from helios.models.bert import load_bert
-    from helios.models.routes import measure_routes
-
-    ids = np.random.default_rng(0).integers(1000, 20000, (2, 24))
-    speeds = list(measure_routes(load_bert(encoder.base.folder), ids, threads=1, repeats=1))
+    ids = np.random.default_rng(0).integers(1000, 20000, (2, 24)).tolist()
+    speeds = list(routes.measure_routes(read_checkpoint(encoder.base.folder), ids, threads=1, repeats=1))
     assert speeds[0].route == "torch fp32"
     assert speeds[0].worst_cosine == pytest.approx(1.0, abs=1e-5)
     assert all(speed.tokens_per_second > 0 and speed.mean_cosine > 0.995 for speed in speeds)

@@ -1,4 +1,4 @@
-"""`helios ask` and `helios eval --answers` on the sample index."""
+"""`helios ask` and `helios eval answers` on the sample index."""
 
 import json
 
@@ -18,8 +18,8 @@ def run(*arguments):
 @pytest.fixture
 def reader(reader_folder) -> list[str]:
     """The options that choose a reader of twenty questions, and take what it says however unsure it is."""
-    return ["--set", f"reading.model={reader_folder}", "--set", "reading.min_confidence=0", "--set",
-            "reading.presence.least=0"]  # fmt: skip
+    return ["--set", f"advanced.reading.model={reader_folder}", "--set", "reading.least=0", "--set",
+            "advanced.reading.present=0"]  # fmt: skip
 
 
 def test_json_has_the_answer_and_where_it_stands(sample_index, reader):
@@ -32,6 +32,14 @@ def test_json_has_the_answer_and_where_it_stands(sample_index, reader):
     assert first["place"]
 
 
+def test_a_filter_says_where_an_answer_may_stand(sample_index, reader):
+    arguments = ["ask", QUESTION, "--index", sample_index, *reader, "--json"]
+    shown = json.loads(run(*arguments, "--where", "table.id = 'elements' and kind = 'table'").output)
+    assert {citation["segment_id"]["table_id"] for citation in shown["citations"]} == {"elements"}
+    nothing = json.loads(run(*arguments, "--where", "id = 'nowhere'").output)
+    assert (nothing["text"], nothing["reason"]) == ("", "no evidence was found")
+
+
 def test_people_see_answer_and_source(sample_index, reader):
     result = run("ask", QUESTION, "--index", sample_index, *reader)
     assert result.exit_code == 0, result.output
@@ -39,7 +47,7 @@ def test_people_see_answer_and_source(sample_index, reader):
 
 
 def test_abstaining_says_why(sample_index, reader):
-    result = run("ask", QUESTION, "--index", sample_index, *reader, "--set", "reading.min_confidence=1.0")
+    result = run("ask", QUESTION, "--index", sample_index, *reader, "--set", "reading.least=1.0")
     assert result.exit_code == 0, result.output
     assert "no answer: nothing in the evidence is likely enough" in result.output
 
@@ -70,7 +78,7 @@ def test_wrong_usage(sample_index, arguments):
 def test_eval_measures_answers(sample_index, reader):
     questions = sample_path() / "questions.jsonl"
     result = run(
-        "eval", "--index", sample_index, *reader, "--questions", questions, "--answers", "--limit", "3", "--json"
+        "eval", "answers", "--index", sample_index, *reader, "--questions", questions, "--limit", "3", "--json"
     )
     assert result.exit_code == 0, result.output
     measures = json.loads(result.output)["systems"][0]["measures"]
@@ -81,15 +89,10 @@ def test_eval_measures_answers(sample_index, reader):
 def test_eval_measures_a_language_model(sample_index, reader, scripted_llm):
     scripted_llm.say(scripted_llm.completion("no JSON"))
     questions = sample_path() / "questions.jsonl"
-    arguments = ["--index", sample_index, *reader, "--questions", questions, "--answers", "--limit", "2", "--json"]
-    result = run("eval", *arguments, "--llm", scripted_llm.url, "--set", "llm.question_calls=4")
+    arguments = ["--index", sample_index, *reader, "--questions", questions, "--limit", "2", "--json"]
+    result = run("eval", "answers", *arguments, "--llm", scripted_llm.url, "--set", "advanced.llm.question_calls=4")
     assert result.exit_code == 0, result.output
     measures = json.loads(result.output)["systems"][0]["measures"]
     assert {"EM", "F1", "abstained", "degraded"} <= set(measures)
     assert measures["degraded"]["mean"] == 1.0
     assert {body["model"] for body in scripted_llm.requests} == {"scripted"}
-
-
-def test_answers_need_the_whole_search(sample_index):
-    result = run("eval", "--index", sample_index, "--questions", "q", "--answers", "--unit", "node")
-    assert result.exit_code == 2

@@ -1,20 +1,25 @@
 """The extractive reader on the sample index: answers cite what the store holds; features and ranges by hand."""
 
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helios.config import ReadingSettings
+from helios.config import AdvancedReadingSettings
 from helios.corpus.sample import QUESTIONS, sample_path
 from helios.errors import ModelError
 from helios.evaluation.questions import read_questions
+from helios.models.card import CARD
 from helios.reading.base import Citation, ComputedAnswer, Support
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader, candidates_of, rank_answers
 from helios.reading.features import FEATURES, SPAN_FEATURES
 from helios.reading.ranges import RangeMax, running
-from helios.reading.ranker import AnswerRanker, Calibration, chance, shares_of
+from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
 from helios.reading.vectors import EncodedVectors, StoredVectors
 from helios.types import Evidence, SegmentId
 
@@ -26,7 +31,7 @@ ANSWERED = 19
 
 @pytest.fixture(scope="module")
 def vectors(engine) -> StoredVectors:
-    return StoredVectors(engine.part, engine.encoder)
+    return StoredVectors(engine.index, engine.encoder)
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +58,18 @@ def test_the_same_question_has_the_same_answer(reader, evidence):
 
 
 def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, reader_folder, evidence):
-    answer = ExtractiveReader.load(vectors, reader_folder, min_confidence=1.0).read(QUESTION, evidence)
+    answer = ExtractiveReader.load(vectors, reader_folder, least=1.0).read(QUESTION, evidence)
     assert answer.abstained
     assert "likely enough" in answer.reason
     assert answer.alternatives
 
 
 def test_what_the_corpus_is_not_about_is_not_answered(engine, vectors, reader_folder):
-    reader = ExtractiveReader.load(vectors, reader_folder, presence=ReadingSettings().presence)
+    reader = ExtractiveReader.load(vectors, reader_folder, present=AdvancedReadingSettings().present)
     for unknown in ("How do I reset the password of my router ?", "Who directed the film Casablanca ?"):
         answer = reader.read(unknown, engine.search(unknown, k=10))
         assert answer.abstained
-        assert "the corpus hardly holds what the question asks for" in answer.reason
+        assert "the corpus does not seem to contain the answer" in answer.reason
     known = read_questions(sample_path() / QUESTIONS)
     answers = [reader.read(question.text, engine.search(question.text, k=10)) for question in known]
     assert sum(not answer.abstained for answer in answers) >= ANSWERED
@@ -106,14 +111,29 @@ def test_equal_answers_are_one(engine, evidence, vectors):
 
 
 def test_weights_that_cannot_be_used(reader_folder, tmp_path):
-    with pytest.raises(ModelError, match="no readable extractive reader"):
+    with pytest.raises(ModelError, match="no model that `helios train` wrote"):
         AnswerRanker.load(tmp_path)
-    AnswerRanker.load(reader_folder).save(tmp_path)
-    assert AnswerRanker.load(tmp_path).calibration == AnswerRanker.load(reader_folder).calibration
-    trees = (tmp_path / "ranker.txt").read_text().replace("rank ", "rang ", 1)
-    (tmp_path / "ranker.txt").write_text(trees)
+    folder = tmp_path / "reader"
+    shutil.copytree(reader_folder, folder)
+    assert AnswerRanker.load(folder).calibration == AnswerRanker.load(reader_folder).calibration
+    with pytest.raises(ModelError, match="trained with another encoder"):
+        AnswerRanker.load(folder, encoder="of another model")
+    trees = (folder / TREES).read_text().replace("rank ", "rang ", 1)
+    (folder / TREES).write_text(trees)
+    with pytest.raises(ModelError, match="damaged, or not the file of its card"):
+        AnswerRanker.load(folder)
+    change_card(folder, files={})
     with pytest.raises(ModelError, match="'rang'"):
-        AnswerRanker.load(tmp_path)
+        AnswerRanker.load(folder)
+    shutil.copyfile(reader_folder / TREES, folder / TREES)
+    change_card(folder, values={})
+    with pytest.raises(ModelError, match="lacks the calibration"):
+        AnswerRanker.load(folder)
+
+
+def change_card(folder: Path, **fields: object) -> None:
+    card = json.loads((folder / CARD).read_text())
+    (folder / CARD).write_text(json.dumps(card | fields))
 
 
 @given(st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=20), st.floats(0.2, 3))

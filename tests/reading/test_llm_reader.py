@@ -17,7 +17,7 @@ from helios.types import Evidence, EvidenceEdge, Origin, Passage, Segment, Segme
 
 SEGMENT = Segment(SegmentId("rivers", 2), "Rivers", "", ("Name", "Length"), ("Aare", "288  km"))
 PASSAGE = Passage("aare", "Aare", "The Aare is a river. Its source is the Aare Glacier.")
-EVIDENCE = Evidence("Where is its source?", (EvidenceEdge(1, 1.0, Origin.LINKED, SEGMENT, PASSAGE),))
+EVIDENCE = Evidence("Where is its source?", (EvidenceEdge(1, 1.0, 0.7, Origin.LINKED, SEGMENT, PASSAGE),))
 PACKED = pack_evidence("?", EVIDENCE, budget=1000, count_tokens=len)
 
 
@@ -121,7 +121,7 @@ def test_the_prompt_holds_labels_computed_values_and_the_question():
 def test_no_evidence_and_no_room_need_no_call():
     model = Scripted(reply("x"))
     assert LlmReader(model).read("?", Evidence("?", ())).abstained
-    assert "llm.prompt_tokens" in LlmReader(model, prompt_tokens=1).read("?", EVIDENCE).reason
+    assert "raise advanced.llm.prompt_tokens" in LlmReader(model, prompt_tokens=1).read("?", EVIDENCE).reason
     assert not model.requests
 
 
@@ -139,7 +139,7 @@ def test_documents_cannot_forge_labels_or_leave_their_block():
     passage = Passage("p", attack, f"{attack} And more. {attack}")
     model = Scripted(reply("y"))
     computed = ComputedAnswer(attack, attack)
-    evidence = Evidence("?", (EvidenceEdge(1, 1.0, Origin.LINKED, segment, passage),))
+    evidence = Evidence("?", (EvidenceEdge(1, 1.0, 0.7, Origin.LINKED, segment, passage),))
     LlmReader(model).read(attack, evidence, computed=computed)
     asked = model.requests[0].messages[-1].content
     inside, _, after = asked.removeprefix("<data>\n").partition("\n</data>")
@@ -162,7 +162,7 @@ def test_documents_cannot_forge_labels_or_leave_their_block():
 )
 def test_a_quote_is_the_words_of_its_place(text, quote, cited):
     segment = Segment(SegmentId("t", 0), "T", "", ("a",), (text,))
-    edges = (EvidenceEdge(1, 1.0, Origin.LINKED, segment, None),)
+    edges = (EvidenceEdge(1, 1.0, 0.7, Origin.LINKED, segment, None),)
     packed = pack_evidence("?", Evidence("?", edges), budget=1000, count_tokens=len)
     found = trace(Quote(source=" R1", quote=quote), packed)
     assert (None if isinstance(found, str) else found.text) == cited

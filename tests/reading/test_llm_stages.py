@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from helios.cli import build_app
 from helios.engine import Engine
-from helios.reading.asking import answer_question, llm_overrides, open_reader
+from helios.reading.asking import answer_question, llm_overrides
 from helios.reading.llm import INSTRUCTIONS, ReadReply
 from helios.retrieval.refinement import llm_prompts as prompts
 
@@ -78,12 +78,10 @@ FAILURES = {
 @pytest.fixture(scope="module")
 def asking(sample_index, shared_scripted_llm):
     """The engine and its reader, with the scripted server as their language model."""
-    overrides = llm_overrides(shared_scripted_llm.url, None, ["refinement.gate=1.0", "llm.call_seconds=3.0"])
-    with (
-        Engine.open(sample_index, overrides=overrides, threads=1) as engine,
-        open_reader(engine, engine.config) as reader,
-    ):
-        yield engine, reader
+    limits = ["advanced.refinement.gate=1.0", "advanced.llm.call_seconds=3.0"]
+    overrides = llm_overrides(shared_scripted_llm.url, None, limits)
+    with Engine.open(sample_index, overrides=overrides, threads=1) as engine:
+        yield engine, engine.reader
 
 
 @pytest.fixture
@@ -98,7 +96,7 @@ def test_a_question_goes_through_every_stage(asking, server):
     assert {stage_of(body) for body in server.requests} == set(STAGES)
     assert (answer.text, answer.reader, answer.support, answer.degraded) == ("Volga", "llm", "checked", False)
     assert "refined: llm" in answer.notes
-    assert "language model asked: refinement.gate is 1" in answer.notes
+    assert "language model asked: advanced.refinement.gate is 1" in answer.notes
     assert "european-rivers#0" in str(answer.notes)
     assert evidence.edges[0].segment.cells[0] == "Volga"
 
@@ -135,13 +133,10 @@ def test_a_stage_that_contradicts_itself_leaves_the_local_result(asking, server,
 
 
 def test_refining_and_reading_share_one_budget(sample_index, shared_scripted_llm, server):
-    limits = ["refinement.gate=1.0", "llm.question_calls=3", "llm.concurrency=1"]
+    limits = ["advanced.refinement.gate=1.0", "advanced.llm.question_calls=3", "advanced.llm.concurrency=1"]
     overrides = llm_overrides(server.url, "scripted", limits)
-    with (
-        Engine.open(sample_index, overrides=overrides, threads=1) as engine,
-        open_reader(engine, engine.config) as reader,
-    ):
-        answer, _ = answer_question(engine, reader, QUESTION, k=10)
+    with Engine.open(sample_index, overrides=overrides, threads=1) as engine:
+        answer = engine.ask(QUESTION, k=10)
     assert [stage_of(body) for body in server.requests] == ["classify", "aggregate", "read"]
     assert answer.reader == "llm"
     assert answer.degraded
@@ -180,12 +175,9 @@ def test_whatever_is_asked_the_schema_stays_and_only_it_is_read(asking, server):
 
 
 def test_the_gate_says_why_the_model_was_not_asked(sample_index, server):
-    overrides = llm_overrides(server.url, "scripted", ["refinement.gate=0.0", "reading.reader=extractive"])
-    with (
-        Engine.open(sample_index, overrides=overrides, threads=1) as engine,
-        open_reader(engine, engine.config) as reader,
-    ):
-        answer, evidence = answer_question(engine, reader, "What is the name of the river ?", k=5)
+    overrides = llm_overrides(server.url, "scripted", ["advanced.refinement.gate=0.0", "reading.reader=extractive"])
+    with Engine.open(sample_index, overrides=overrides, threads=1) as engine:
+        answer, evidence = answer_question(engine, engine.reader, "What is the name of the river ?", k=5)
     assert not server.requests
     assert [note for note in answer.notes if note.startswith("language model not asked: the best row stands out")]
     assert not evidence.degraded
@@ -196,7 +188,8 @@ def test_a_real_model_goes_through_every_stage_of_the_command(sample_index, tiny
     limits = ["refinement.gate=1.0", f"refinement.prompting={prompting}", "refinement.stars=3", "llm.call_seconds=60.0",
               "llm.prompt_tokens=400", "llm.reply_tokens=700", "llm.concurrency=2"]  # fmt: skip
     arguments = ["ask", QUESTION, "--index", str(sample_index), "-k", "5", "--llm", tiny_llm, "--json"]
-    result = CliRunner().invoke(build_app(), [*arguments, *(part for limit in limits for part in ("--set", limit))])
+    given = [part for limit in limits for part in ("--set", f"advanced.{limit}")]
+    result = CliRunner().invoke(build_app(), [*arguments, *given])
     assert result.exit_code == 0, result.output
     shown = json.loads(result.output)
     assert "refined: llm" in shown["notes"]

@@ -22,7 +22,7 @@ def evidence(edges: int = 3) -> Evidence:
         )
         text = f"River {number} is a river. Boats travel on it. Its source is a glacier. It ends in a sea."
         passage = Passage(f"p{number}", f"River {number}", text)
-        built.append(EvidenceEdge(number + 1, 1.0 - number, Origin.LINKED, segment, passage))
+        built.append(EvidenceEdge(number + 1, 1.0 - number, 0.5, Origin.LINKED, segment, passage))
     return Evidence("Where is the source of the river?", tuple(built))
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_cut_within_a_cell_or_a_sentence(nodes, budget):
     for number, (one, two, sentences) in enumerate(nodes):
         segment = Segment(SegmentId("t", number), "T", "", ("a", "b"), (one, two))
         passage = Passage(f"p{number}", one or "p", " ".join(f"{sentence}." for sentence in sentences))
-        edges.append(EvidenceEdge(number + 1, 0.0, Origin.LINKED, segment, passage))
+        edges.append(EvidenceEdge(number + 1, 0.0, 0.5, Origin.LINKED, segment, passage))
     packed = pack_evidence("source?", Evidence("?", tuple(edges)), budget=budget, count_tokens=estimate_tokens)
     assert estimate_tokens(packed.text) <= budget
     assert len(packed.nodes) + packed.left_out == 2 * len(edges)

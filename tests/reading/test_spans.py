@@ -53,9 +53,9 @@ def evidence() -> Evidence:
     passage = Passage("p", "Bern", "Bern is a city. It has 134,000 inhabitants.")
     other = Passage("o", "Tower", "A tower is tall.")
     edges = (
-        EvidenceEdge(1, 2.0, Origin.LINKED, segment, passage, (Link(1, 0, 4, 0.9),)),
-        EvidenceEdge(2, 1.5, Origin.LINKED, segment, other),
-        EvidenceEdge(3, 1.0, Origin.LINKED, None, passage),
+        EvidenceEdge(1, 2.0, 0.9, Origin.LINKED, segment, passage, (Link(1, 0, 4, 0.9),)),
+        EvidenceEdge(2, 1.5, 0.8, Origin.LINKED, segment, other),
+        EvidenceEdge(3, 1.0, 0.7, Origin.LINKED, None, passage),
     )
     return Evidence("Which city?", edges)
 

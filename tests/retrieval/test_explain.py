@@ -1,14 +1,17 @@
 """Explanations name words that are really in the text, at the place that they say."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
+from helios.config import load_config
 from helios.engine import Engine
-from helios.index.search import Query
 from helios.models.text import passage_text
-from helios.retrieval.edges import edge_sides
+from helios.retrieval.state import pairs_of, run_stages
 from helios.types import EvidenceEdge, TokenMatch
+from indexing.pipeline import build_index
 
 QUESTION = "In which town did the chemist who discovered the element with atomic number 32 teach?"
 
@@ -53,16 +56,16 @@ def test_words_of_the_question_match_themselves(engine: Engine):
 def test_matches_add_up_to_the_edges_maxsim(engine: Engine):
     """Weighted by their tokens' rarity, similarities are the exact MaxSim of the edge."""
     evidence = engine.search(QUESTION, k=5, explain=True)
-    tokens = engine.encoder.encode_question(QUESTION)
-    search = engine.part.search
-    query = Query.of(QUESTION, tokens, engine.part.tokens)
-    weights = engine.part.tokens.token_weights(tokens.ids)
-    reranked = engine.stages.rerank(QUESTION, engine.retrieve_edges(QUESTION, k=engine.stages.depth))
-    found = engine.stages.refine(QUESTION, engine.stages.expand(QUESTION, reranked))
-    for scored, edge in zip(engine.stages.spread(found).top(5).edges, evidence.edges, strict=True):
-        maxsim, _ = search.exact(query, *edge_sides(engine.part, [scored.edge]))
-        matched = sum(float(w) * m.similarity for w, m in zip(weights, edge.matches, strict=True))
-        assert float(maxsim[0]) == pytest.approx(matched, abs=1e-3)
+    state = run_stages(engine.begin(QUESTION, k=5), engine.pipeline.stages)
+    pairs = pairs_of(engine.index, [scored.edge for scored in state.subgraph.edges[:5]])
+    state = state.with_maxima(pairs.nodes(engine.index.node_count))
+    maxsim, _ = state.search.maxsim(state.query, pairs, state.maxima)
+    for score, edge in zip(maxsim.tolist(), evidence.edges, strict=True):
+        matched = sum(
+            float(weight) * match.similarity for weight, match in zip(state.query.weights_Q, edge.matches, strict=False)
+        )
+        assert len(edge.matches) == len(state.query.tokens.ids)
+        assert score == pytest.approx(matched, rel=5e-3)  # residuals count as whole numbers of small steps
 
 
 def test_unasked_nothing_is_explained(engine: Engine):
@@ -73,3 +76,25 @@ def test_unasked_nothing_is_explained(engine: Engine):
 def test_a_question_without_words_has_nothing_to_explain(engine: Engine, question):
     evidence = engine.search(question, k=3, explain=True)
     assert [edge.matches for edge in evidence.edges] == [(), (), ()]
+
+
+def test_a_row_that_is_read_in_windows_is_found_and_explained_by_its_last_cells(tmp_path: Path):
+    header = [*(f"Event {number}" for number in range(1, 40)), "Keeper"]
+    keepers = {"Porto": "Murchison", "Gdansk": "Vandermeer"}
+    rows = [[*[f"{town} festival of {town} folk music"] * 39, keeper] for town, keeper in keepers.items()]
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    table = {"id": "wide", "title": "Lighthouses", "header": header, "rows": rows}
+    (corpus / "tables.jsonl").write_text(json.dumps(table))
+    (corpus / "passages.jsonl").write_text(json.dumps({"id": "p", "title": "Music", "text": "Music of many towns."}))
+    build_index(corpus, tmp_path / "index", config=load_config(overrides=["encoder.runtime=torch"]))
+    question = "Which lighthouse had Vandermeer as its keeper?"
+    plain = ["search.ranker=none", "refinement.mode=off", "expansion.enabled=false"]
+    with Engine.open(tmp_path / "index", threads=1, overrides=plain) as engine:
+        wide = engine.corpus.segment(1)
+        assert len(engine.index.tokens.vectors(1)) > engine.encoder.max_tokens
+        best = engine.search(question, k=2, explain=True).edges[0]
+    assert best.segment == wide
+    matches = {match.query_token: (match.word, match.where) for match in best.matches}
+    assert matches["keeper"] == ("Keeper", "header:39")
+    assert {matches[token] for token in matches if token in "Vandermeer"} == {("Vandermeer", "cell:39")}

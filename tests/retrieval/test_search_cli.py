@@ -11,6 +11,11 @@ from helios.cli import build_app
 from helios.corpus.sample import QUESTIONS, sample_path
 from helios.index.manifest import read_manifest, write_manifest
 
+PLAIN = (
+    "--set", "search.ranker=none", "--set", "expansion.enabled=false", "--set", "refinement.mode=off",
+    "--set", "advanced.search.spread=0",
+)  # fmt: skip
+"""The settings of a quick search."""
 QUESTION = "In which town did the chemist who discovered the element with atomic number 32 teach?"
 
 
@@ -22,17 +27,23 @@ def test_json(sample_index):
     result = helios("search", QUESTION, "--index", sample_index, "-k", "3", "--json", "--explain")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    assert set(document) == {"question", "edges", "timings_ms", "notes", "degraded", "computed"}
+    assert set(document) == {
+        "version", "question", "generation", "present", "edges", "computed", "notes", "degraded", "timings_ms"
+    }  # fmt: skip
     assert document["question"] == QUESTION
-    assert set(document["timings_ms"]) == {"retrieve", "rerank", "expand", "refine", "spread", "evidence"}
+    stages = {"begin", "retrieve", "rank", "rerank", "expand", "refine", "spread", "evidence"}
+    assert set(document["timings_ms"]) == stages
     assert [edge["rank"] for edge in document["edges"]] == [1, 2, 3]
     best = document["edges"][0]
-    assert set(best) == {"rank", "score", "origin", "segment", "passage", "links", "matches"}
-    assert set(best["segment"]) == {"segment_id", "title", "section", "header", "cells", "kind", "id"}
+    assert set(best) == {
+        "rank", "score", "probability", "origin", "rejected", "segment", "passage", "links", "matches"
+    }  # fmt: skip
+    assert 0 < best["probability"] < 1
+    assert set(best["segment"]) == {"id", "table_id", "row", "title", "section", "kind", "header", "cells"}
     assert best["segment"]["id"] == "elements#1"
-    assert best["segment"]["segment_id"] == {"table_id": "elements", "row": 1}
-    assert set(best["passage"]) == {"passage_id", "title", "text", "url"}
-    assert best["passage"]["passage_id"] == "clemens-winkler"
+    assert (best["segment"]["table_id"], best["segment"]["row"]) == ("elements", 1)
+    assert set(best["passage"]) == {"id", "title", "text", "url", "source", "metadata"}
+    assert best["passage"]["id"] == "clemens-winkler"
     assert best["origin"] == "linked"
     assert set(best["links"][0]) == {"column", "start", "end", "score"}
     assert set(best["matches"][0]) == {"query_token", "word", "similarity", "where"}
@@ -49,12 +60,27 @@ def test_text(sample_index):
 
 
 def test_settings_can_be_overridden(sample_index):
-    arguments = ("search", QUESTION, "-i", sample_index, "--json", "--set", "search.lexical_weight=0")
-    assert helios(*arguments).exit_code == 0
+    arguments = ("search", QUESTION, "-i", sample_index, "--json", *PLAIN)
+    found = helios(*arguments)
+    assert found.exit_code == 0, found.output
+    assert set(json.loads(found.stdout)["timings_ms"]) == {"begin", "retrieve", "evidence"}
     wrong = helios(*arguments, "--set", "search.kk=1")
     assert wrong.exit_code == 1
     assert "search.kk" in wrong.output
     assert "search.k" in wrong.output
+
+
+def test_a_filter(sample_index):
+    arguments = ("search", QUESTION, "-i", sample_index, *PLAIN)
+    found = json.loads(helios(*arguments, "--json", "--where", "table.id = 'elements'").stdout)["edges"]
+    assert found
+    assert {edge["segment"]["table_id"] for edge in found if edge["segment"]} == {"elements"}
+    nothing = helios(*arguments, "--where", "id = 'no such id'")
+    assert nothing.exit_code == 0
+    assert "no evidence found: nothing passes the filter" in nothing.stdout
+    wrong = helios(*arguments, "--where", "id ==")
+    assert wrong.exit_code == 1
+    assert "Traceback" not in wrong.output
 
 
 @pytest.mark.parametrize("arguments", [[], ["q"], ["q", "-i", "index", "-k", "0"], ["q", "-i", "index", "--nope"]])
@@ -79,7 +105,7 @@ def index(sample_index, tmp_path) -> Path:
     return tmp_path / "index"
 
 
-@pytest.mark.parametrize("component", ["tokens", "lexical", "graph", "corpus"])
+@pytest.mark.parametrize("component", ["tokens", "lexical", "corpus"])
 def test_an_index_without_one_of_its_components(index, component):
     manifest = read_manifest(index)
     part = manifest.parts[0]
@@ -91,10 +117,17 @@ def test_an_index_without_one_of_its_components(index, component):
     assert "build the index with all stages" in result.output
 
 
+def test_an_index_without_links(index):
+    write_manifest(index, read_manifest(index).model_copy(update={"links": ()}))
+    result = helios("search", "q", "-i", index)
+    assert result.exit_code == 1
+    assert "the index holds no links; build it with all stages" in result.output
+
+
 def test_an_index_with_settings_of_another_version(index):
     """An unknown setting of the build is refused; an unknown one of queries is not read at all."""
     record(index, "search", {"warp": 9})
-    assert helios("search", "q", "-i", index).exit_code == 0
+    assert helios("search", "q", "-i", index, *PLAIN).exit_code == 0
     record(index, "linking", {"warp": 9})
     result = helios("search", "q", "-i", index)
     assert result.exit_code == 1
@@ -119,11 +152,11 @@ def test_an_encoder_that_is_not_the_index_own(sample_index, tmp_path):
 
 def test_a_config_file_and_overrides(sample_index, tmp_path):
     config = tmp_path / "mine.yaml"
-    config.write_text("search:\n  ranker: none\n  lexical_weight: 0.0\n")
+    config.write_text("search:\n  ranker: none\nadvanced:\n  expansion:\n    beam: 3\n")
     plain = helios("search", "river", "-i", sample_index, "--json", "--config", config)
     same = helios("search", "river", "-i", sample_index, "--json", "--set", "search.ranker=none",
-                  "--set", "search.lexical_weight=0")  # fmt: skip
-    other = helios("search", "river", "-i", sample_index, "--json")
+                  "--set", "advanced.expansion.beam=3")  # fmt: skip
+    other = helios("search", "river", "-i", sample_index, "--json", *PLAIN)
     assert plain.exit_code == 0, plain.output
     assert json.loads(plain.stdout)["edges"] == json.loads(same.stdout)["edges"]
     assert json.loads(plain.stdout)["edges"] != json.loads(other.stdout)["edges"]
@@ -143,26 +176,25 @@ def test_a_setting_of_the_build_cannot_be_changed(sample_index, command):
 
 def test_eval(sample_index, tmp_path):
     run, questions = tmp_path / "run.trec", sample_path() / QUESTIONS
-    result = helios("eval", "--index", sample_index, "--questions", questions, "--run", run, "--json", "--limit", "8")
+    asked = ("--index", sample_index, "--questions", questions, "--limit", "5")
+    result = helios("eval", "retrieval", *asked, "--run", run, "--json", *PLAIN)
     assert result.exit_code == 0, result.output
     (system,) = json.loads(result.stdout)["systems"]
     assert system["name"] == "helios"
-    assert len(run.read_text().splitlines()) == 8 * 50
+    assert len(run.read_text().splitlines()) == 5 * 50
 
 
 @pytest.mark.parametrize("unit", ["node", "star", "edge"])
 def test_eval_of_units(sample_index, unit):
     questions = sample_path() / QUESTIONS
-    result = helios("eval", "--index", sample_index, "--questions", questions, "--unit", unit, "--json", "--limit", "4")
+    asked = ("--index", sample_index, "--questions", questions, "--limit", "4")
+    result = helios("eval", "retrieval", *asked, "--unit", unit, "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["systems"][0]["config"]["unit"] == unit
 
 
 def test_eval_of_dense_baselines(sample_index):
-    questions = sample_path() / QUESTIONS
-    result = helios(
-        "eval", "--index", sample_index, "--questions", questions, "--baseline", "dense-edge", "--baselines-only",
-        "--json", "--limit", "4",
-    )  # fmt: skip
+    asked = ("--index", sample_index, "--questions", sample_path() / QUESTIONS, "--limit", "4")
+    result = helios("eval", "retrieval", *asked, "--baseline", "dense-edge", "--baselines-only", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["systems"][0]["name"] == "dense-edge"

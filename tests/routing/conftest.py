@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helios.config import Config, LlmSettings
+from helios.config import Config, LanguageModelSettings, load_config
 from helios.llm.client import LlmClient
 from helios.routing.likeness import Likeness
 
@@ -74,8 +74,8 @@ def papers():
 
 
 @pytest.fixture
-def llm_settings(scripted_llm) -> LlmSettings:
-    return LlmSettings(base_url=scripted_llm.url, model="scripted", call_seconds=1.0, question_seconds=20.0)
+def llm_settings(config) -> LanguageModelSettings:
+    return config.language_model
 
 
 @pytest.fixture
@@ -85,5 +85,6 @@ def model(llm_settings):
 
 
 @pytest.fixture
-def config(llm_settings) -> Config:
-    return Config(llm=llm_settings)
+def config(scripted_llm) -> Config:
+    limits = ["advanced.llm.call_seconds=1", "advanced.llm.question_seconds=20"]
+    return load_config(overrides=[f"llm.base_url={scripted_llm.url}", "llm.model=scripted", *limits])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.config import RoutingSettings
+from helios.config import AdvancedRoutingSettings
 from helios.executors.base import Language, NativeQuery
 from helios.routing.evidence import MadeBy
 from helios.routing.formulation.base import Candidate
@@ -20,7 +20,7 @@ def written(llm, *queries):
 
 @pytest.fixture
 def asker(model, llm_settings, likeness):
-    return Interrogator(RoutingSettings(repairs=2), writer=LlmFormulator(model, llm_settings, likeness))
+    return Interrogator(AdvancedRoutingSettings(repairs=2), writer=LlmFormulator(model, llm_settings, likeness))
 
 
 class Generator:
@@ -99,10 +99,10 @@ def test_a_dead_source_is_a_reply_that_says_so(asker, shop):
 
 
 def test_generators_answer_above_their_confidence(shop):
-    sure = Interrogator(RoutingSettings(), {Language.SQL: Generator(("SELECT x", 0.9), (GOOD, 0.8))})
+    sure = Interrogator(AdvancedRoutingSettings(), {Language.SQL: Generator(("SELECT x", 0.9), (GOOD, 0.8))})
     reply = sure.ask(QUESTION, shop)
     assert reply.executions[0].made_by is MadeBy.GENERATOR and reply.executions[0].confidence == 0.8
-    unsure = Interrogator(RoutingSettings(), {Language.SQL: Generator((GOOD, 0.4))})
+    unsure = Interrogator(AdvancedRoutingSettings(), {Language.SQL: Generator((GOOD, 0.4))})
     reply = unsure.ask(QUESTION, shop)
     assert {execution.made_by for execution in reply.executions} == {MadeBy.KEYWORD}
     assert GOOD not in shop.queries[2:]

@@ -6,7 +6,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from helios.config import Config, RoutingSettings
+from helios.config import load_config
 from helios.executors.base import Language, NativeQuery, ResultSet
 from helios.executors.values import GraphNode, GraphRelationship
 from helios.routing.answering import same_answer
@@ -34,12 +34,12 @@ class CountryOf:
 
 
 def omni(sources, likeness, config=None, *, selector=None, formulators=None, model=None):
-    config = config or Config(routing=RoutingSettings(source_seconds=5.0))
-    writer = LlmFormulator(model, config.llm, likeness) if model else None
+    config = config or load_config(overrides=["advanced.routing.source_seconds=5"])
+    writer = LlmFormulator(model, config.language_model, likeness) if model else None
     return OmniEngine(
         lambda: sources,
         selector or LexicalDenseSelector(likeness),
-        Interrogator(config.routing, formulators or {}, writer),
+        Interrogator(config.advanced.routing, formulators or {}, writer),
         Consolidator(likeness),
         config,
         model=model,
@@ -74,7 +74,7 @@ def test_one_dead_source_degrades_the_answer_alone(likeness, shop, films):
 
 def test_a_late_source_is_given_up(likeness, shop, papers):
     papers.pause = 20.0
-    config = Config(routing=RoutingSettings(source_seconds=0.3))
+    config = load_config(overrides=["advanced.routing.source_seconds=0.3"])
     gold = OracleSelector({QUESTION: ["papers", "shop"]})
     engine = omni([shop, papers], likeness, config, selector=gold, formulators={Language.SQL: CountryOf()})
     answer = engine.ask(QUESTION)
@@ -110,7 +110,7 @@ def test_every_stage_with_a_model(scripted_llm, model, config, likeness, shop, p
         return scripted_llm.as_json({"explanation": "its country", "query": query})
 
     scripted_llm.script = script
-    selector = LlmSelector(model, config.llm, LexicalDenseSelector(likeness))
+    selector = LlmSelector(model, config.language_model, LexicalDenseSelector(likeness))
     answer = omni([shop, papers], likeness, config, selector=selector, model=model).ask(QUESTION)
     assert answer.answer is not None and answer.answer.text == "Norway" and not answer.degraded
     assert answer.selection.made_by == "language model"
@@ -120,7 +120,7 @@ def test_every_stage_with_a_model(scripted_llm, model, config, likeness, shop, p
 
 def test_a_model_that_is_down_degrades_every_stage(scripted_llm, model, config, likeness, shop, papers):
     scripted_llm.say(scripted_llm.Response(status=500))
-    selector = LlmSelector(model, config.llm, LexicalDenseSelector(likeness))
+    selector = LlmSelector(model, config.language_model, LexicalDenseSelector(likeness))
     engine = omni(
         [shop, papers], likeness, config, selector=selector, formulators={Language.SQL: CountryOf()}, model=model
     )
@@ -135,7 +135,7 @@ def test_an_evidence_number_that_was_not_shown_is_refused(scripted_llm, model, c
     evidence = omni([shop], likeness).ask("Ole Group and Vins Dupont").evidence
     from helios.routing.llm_selection import EvidenceChooser
 
-    kept, problem = EvidenceChooser(model, config.llm).choose(QUESTION, evidence)
+    kept, problem = EvidenceChooser(model, config.language_model).choose(QUESTION, evidence)
     assert kept == evidence and "the ranking stands" in problem
 
 

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 from rich.console import Console
 
-from helios.config import Config, RoutingSettings
+from helios.config import load_config
 from helios.executors.base import Language, NativeQuery
 from helios.routing.cli import omni_json, print_answer
 from helios.routing.consolidation import Consolidator
@@ -41,9 +41,9 @@ def wiki(sample_index: Path, tmp_path: Path):
 
 
 def asked(sources, likeness, formulators=None):
-    config = Config(routing=RoutingSettings(source_seconds=300.0))
+    config = load_config(overrides=["advanced.routing.source_seconds=300"])
     selector = OracleSelector({QUESTION: [source.name for source in sources]})
-    interrogator = Interrogator(config.routing, formulators or {}, None)
+    interrogator = Interrogator(config.advanced.routing, formulators or {}, None)
     return OmniEngine(lambda: sources, selector, interrogator, Consolidator(likeness), config).ask(QUESTION)
 
 

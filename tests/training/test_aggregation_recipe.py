@@ -1,22 +1,27 @@
 """The recipes of the refiner's models, on a made-up league whose tallest player is always asked for."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from helios.corpus import CorpusStore, CorpusWriter
+from helios.config import load_config
 from helios.corpus.sample import sample_path
 from helios.errors import EvaluationError
-from helios.graph import DataGraph, Subgraph
+from helios.graph import Subgraph
+from helios.index.reader import IndexReader
+from helios.index.snapshot import Snapshot
+from helios.models.card import read_card
 from helios.retrieval.refinement.bonus import BONUS_FEATURES, RowBonus
 from helios.retrieval.refinement.detector import Detector
 from helios.retrieval.refinement.execution import Executor
 from helios.retrieval.refinement.scorer import VERIFIER_FEATURES, PlanScorer, Verifier
-from helios.types import Edge, ScoredEdge, Table
+from helios.types import Edge, ScoredEdge
+from indexing.pipeline import build_index
 from training.aggregation import AggregationSettings, Lesson, area_under_curve, detector_label, fit_aggregation
-from training.cards import read_card
 from training.errors import TrainingError
 from training.recipes import find_role, load_recipe
 from training.row_bonus import BonusLesson, train_row_bonus
@@ -27,22 +32,26 @@ RECIPES = Path(__file__).parents[2] / "configs" / "train"
 
 
 @pytest.fixture(scope="module")
-def league(tmp_path_factory: pytest.TempPathFactory) -> tuple[CorpusStore, DataGraph]:
+def league(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexReader]:
+    """An index of thirty teams of eight players each."""
     folder = tmp_path_factory.mktemp("heights")
     random = np.random.default_rng(3)
-    with CorpusWriter(folder / "corpus") as writer:
-        for number in range(30):
-            heights, goals = random.permutation(np.arange(160, 200))[:8], random.permutation(40)[:8]
-            rows = tuple((f"Player {number}-{n}", f"{heights[n]} cm", str(goals[n])) for n in range(8))
-            writer.add(Table(f"t{number}", f"Team {number}", ("Player", "Height", "Goals"), rows))
-    graph = DataGraph.write(folder / "graph", [], [], [], [], [], [], segment_count=240, passage_count=0)
-    return CorpusStore.open(folder / "corpus"), graph
+    tables = []
+    for number in range(30):
+        heights, goals = random.permutation(np.arange(160, 200))[:8], random.permutation(40)[:8]
+        rows = [[f"Player {number}-{n}", f"{heights[n]} cm", str(goals[n])] for n in range(8)]
+        header = ["Player", "Height", "Goals"]
+        tables.append({"id": f"t{number}", "title": f"Team {number}", "header": header, "rows": rows})
+    (folder / "tables.jsonl").write_text("".join(f"{json.dumps(table)}\n" for table in tables), "utf-8")
+    build_index(folder / "tables.jsonl", folder / "index", config=load_config(overrides=["linking.source=none"]))
+    with Snapshot.open(folder / "index") as snapshot:
+        yield IndexReader.of(snapshot)
 
 
-def lessons(store: CorpusStore) -> list[Lesson]:
+def lessons(index: IndexReader) -> list[Lesson]:
     found = []
     for number in range(30):
-        heights = [int(row[1].split()[0]) for row in store.tables[number].rows]
+        heights = [int(row[1].split()[0]) for row in index.corpus.tables[number].rows]
         gold = frozenset([8 * number + int(np.argmax(heights))])
         subgraph = Subgraph.from_edges(ScoredEdge(Edge(8 * number + row, None), -row / 10) for row in range(8))
         is_gold = np.array([scored.edge.segment in gold for scored in subgraph.edges])
@@ -51,35 +60,32 @@ def lessons(store: CorpusStore) -> list[Lesson]:
     return found
 
 
-def test_the_recipe_learns_which_column_is_meant(league: tuple[CorpusStore, DataGraph], tmp_path: Path) -> None:
-    store, graph = league
-    scores = fit_aggregation(lessons(store), store, graph, tmp_path / "a", SETTINGS)
+def test_the_recipe_learns_which_column_is_meant(league: IndexReader, tmp_path: Path) -> None:
+    scores = fit_aggregation(lessons(league), league, tmp_path / "a", SETTINGS)
     assert (scores["questions that compare"], scores["of them aggregations"]) == (60, 30)
     assert scores["held-out detector AUC"] > 0.95
     assert scores["cross-validated AR@2 after"] > scores["cross-validated AR@2 before"]
     detector = Detector.load(tmp_path / "a" / "detector.npz")
     assert detector.probability("Who is the tallest player of team 99 ?") > 0.5
     assert detector.probability("Who plays for team 99 ?") == 0.0
-    assert PlanScorer.load(tmp_path / "a" / "plans.txt").model.startswith("tree")
+    assert len(PlanScorer.load(tmp_path / "a" / "plans.txt").trees) == SETTINGS.trees
     assert RowBonus.load(tmp_path / "a" / "rows.json").weights[0] > 0
-    fit_aggregation(lessons(store), store, graph, tmp_path / "b", SETTINGS)
+    fit_aggregation(lessons(league), league, tmp_path / "b", SETTINGS)
     for name in ("detector.npz", "plans.txt", "rows.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
-def test_weak_labels(league: tuple[CorpusStore, DataGraph]) -> None:
-    store, graph = league
-    asked, other = lessons(store)[:2]
-    assert detector_label(asked, store, graph, Executor()) is True
-    assert detector_label(other, store, graph, Executor()) is False
-    assert detector_label(replace(asked, question="Who plays ?"), store, graph, Executor()) is None
+def test_weak_labels(league: IndexReader) -> None:
+    asked, other = lessons(league)[:2]
+    assert detector_label(asked, league, Executor()) is True
+    assert detector_label(other, league, Executor()) is False
+    assert detector_label(replace(asked, question="Who plays ?"), league, Executor()) is None
 
 
-def test_questions_that_compare_nothing_are_refused(league: tuple[CorpusStore, DataGraph], tmp_path: Path) -> None:
-    store, graph = league
+def test_questions_that_compare_nothing_are_refused(league: IndexReader, tmp_path: Path) -> None:
     idle = Lesson("Who plays ?", "t", Subgraph(), frozenset([0]), np.zeros(0, bool), np.zeros(0, bool))
     with pytest.raises(TrainingError, match="compares"):
-        fit_aggregation([idle], store, graph, tmp_path, SETTINGS)
+        fit_aggregation([idle], league, tmp_path, SETTINGS)
 
 
 def test_a_row_bonus_is_in_log_odds_of_the_ranking() -> None:
@@ -109,7 +115,7 @@ def test_the_verifier_role_searches_and_writes_a_card(sample_index: Path, tmp_pa
     scores = role.train(load_recipe(role.settings, None, given), tmp_path, device="cpu", on_log=lambda row: None)
     assert scores["questions"] > 1
     assert Verifier.load(tmp_path / "verifier.json").weights.shape == (len(VERIFIER_FEATURES),)
-    assert read_card(tmp_path).role == "verifier"
+    assert set(read_card(tmp_path, "verifier").files) == {"verifier.json"}
 
 
 def test_the_aggregation_role_searches_and_writes_a_card(sample_index: Path, tmp_path: Path) -> None:
@@ -117,7 +123,7 @@ def test_the_aggregation_role_searches_and_writes_a_card(sample_index: Path, tmp
     given = [f"data.index={sample_index}", f"data.questions=[{sample_path() / 'questions.jsonl'}]", "trees=2"]
     scores = role.train(load_recipe(role.settings, None, given), tmp_path, device="cpu", on_log=lambda row: None)
     assert scores["questions that compare"] > 1
-    assert set(read_card(tmp_path).files) == {"detector.npz", "plans.txt", "rows.json"}
+    assert set(read_card(tmp_path, "aggregation").files) == {"detector.npz", "plans.txt", "rows.json"}
 
 
 def test_the_verifier_is_calibrated(tmp_path: Path) -> None:

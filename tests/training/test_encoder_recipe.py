@@ -89,7 +89,7 @@ def steps(recipe: EncoderRecipe, batch: Sequence[Draw], count: int, rate: float)
 
 
 def test_the_trained_score_is_that_of_search(engine: Engine, lessons: list[Lesson]) -> None:
-    token_weights = engine.part.tokens.token_weights
+    token_weights = engine.index.tokens.token_weights
     recipe = EncoderRecipe(engine.corpus, lessons, changed(max_tokens=256), token_weights)
     encoder = MiniLMEncoder.load(runtime="torch", adapter="none")
     lesson = lessons[0]

@@ -8,11 +8,13 @@ import pytest
 from helios.corpus.sample import sample_path
 from helios.engine import Engine
 from helios.evaluation.questions import read_questions
-from helios.models.pairs import PairModel
-from helios.retrieval.pairs import PAIR_FEATURES
-from helios.types import Edge
+from helios.models.card import read_card
+from helios.models.trees import Trees
+from helios.retrieval.expansion.candidates import PAIR_FEATURES
+from helios.types import Edge, Origin
+from training.crossfit import rank_edges
 from training.errors import TrainingError
-from training.expander import ROLE, ExpanderSettings, fit, graph_without, hide_links, mine_groups
+from training.expander import ROLE, ExpanderSettings, Unlinked, fit, graph_without, hide_links, mine_groups
 from training.recipes import DataSettings
 
 QUESTIONS = sample_path() / "questions.jsonl"
@@ -50,12 +52,27 @@ def test_training_writes_a_model_that_expansion_reads(settings: ExpanderSettings
     measures = ROLE.train(settings, tmp_path / "model", device=None, on_log=rows.append)
     assert rows[-1].step == len(rows) == 6
     assert 0 < measures["share among the candidates"] <= 1
-    PairModel.load(tmp_path / "model", features=PAIR_FEATURES)
-    wanted = ["expansion.enabled=true", f"expansion.model={tmp_path / 'model'}", "expansion.beam=3"]
+    card = read_card(tmp_path / "model", "expander")
+    assert (card.needs, card.scores) == ({"features": list(PAIR_FEATURES)}, measures)
+    assert Trees.read(tmp_path / "model" / "trees.txt").features == PAIR_FEATURES
+    wanted = [f"advanced.expansion.model={tmp_path / 'model'}", "advanced.expansion.beam=3"]
     with Engine.open(sample_index, overrides=wanted, threads=1) as engine:
-        question = read_questions(QUESTIONS)[0].text
-        before = engine.retrieve_edges(question, k=engine.stages.depth)
-        assert len(before) < len(engine.stages.expand(question, before)) <= len(before) + 3
+        before = rank_edges(engine, read_questions(QUESTIONS)[0].text, k=200)
+        (expand,) = (stage for stage in engine.pipeline.stages if stage.name == "expand")
+        added = set(expand.run(before).subgraph.edges) - set(before.subgraph.edges)
+    assert 0 < len(added) <= 3
+    assert {scored.origin for scored in added} == {Origin.EXPANDED}
+
+
+def test_an_index_without_some_links_finds_their_nodes_apart(engine: Engine, tmp_path: Path):
+    question = read_questions(QUESTIONS)[0].text
+    best = rank_edges(engine, question, k=1).subgraph.edges[0].edge
+    unlinked = Unlinked(engine.index, graph_without(engine.graph, [best], tmp_path / "graph"))
+    state = rank_edges(engine, question, k=30, index=unlinked)
+    found = {scored.edge for scored in state.subgraph.edges}
+    assert best not in found
+    assert state.index is unlinked and engine.graph.edge_number(best.segment, best.passage) is not None
+    assert any(edge.segment == best.segment for edge in found)
 
 
 def test_the_same_examples_give_the_same_trees(settings: ExpanderSettings):

@@ -30,6 +30,14 @@ def examples(engine, questions, tmp_path_factory):
     return mine_examples(engine, questions, tmp_path_factory.mktemp("examples"), edges=5, k=20, seed=13)
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def settings(**changes) -> ReaderSettings:
     return ReaderSettings(**{"trees": 50, "least_examples": 5, "data": {"held_out": 0.3}} | changes)
 
@@ -66,7 +74,7 @@ def test_fitting_finds_the_rule_and_is_the_same_again():
     assert scores["held-out EM"] > 0.5  # one candidate in thirty is right
     again, same = fit_reader(synthetic(200), settings())
     assert scores == same
-    assert ranker.trees.model_to_string() == again.trees.model_to_string()
+    assert ranker.trees.text == again.trees.text
     assert 0 < ranker.confidence(0.5) < 1
 
 
@@ -87,9 +95,9 @@ def test_occurrences_are_whole_words():
 
 
 def test_twenty_steps_of_the_span_model(engine, questions, reader_folder, tmp_path):
-    lessons = mine_span_lessons(engine, questions, tmp_path, edges=4, seed=13)
+    lessons = mine_span_lessons(engine, questions[:8], tmp_path, edges=4, seed=13)
     assert lessons
-    assert lessons == mine_span_lessons(engine, questions, tmp_path, edges=4, seed=13)
+    assert lessons == mine_span_lessons(engine, questions[:8], tmp_path, edges=4, seed=13)
     recipe = SpanRecipe(lessons, lessons[:2], TrainSettings(), rank=4, negatives=1, questions=2)
     (group,) = recipe.parameter_groups()
     optimizer = torch.optim.AdamW(group.parameters, lr=2e-3)
@@ -122,7 +130,7 @@ def _check_loaded(recipe: SpanRecipe, spans: SpanReader, lesson) -> None:
 
 
 def _check_features(engine, question, spans: SpanReader, folder: Path) -> None:
-    vectors = StoredVectors(engine.part, engine.encoder)
+    vectors = StoredVectors(engine.index, engine.encoder)
     evidence = engine.search(question.text, k=5)
     found = candidates_of(question.text, evidence, vectors, edges=5, spans=spans)
     columns = found.features[:, -len(SPAN_FEATURES) :]

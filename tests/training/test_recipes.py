@@ -66,7 +66,7 @@ def test_a_missing_recipe_file_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unknown_role_is_refused() -> None:
-    with pytest.raises(TrainingError, match="unknown role 'chef'; known roles: ranker"):
+    with pytest.raises(TrainingError, match="unknown role 'chef'; known roles: fused"):
         find_role("chef")
 
 

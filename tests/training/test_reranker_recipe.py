@@ -14,9 +14,9 @@ from helios.evaluation.edges import EdgeId
 from helios.evaluation.questions import Question
 from helios.index.durable import sha256_file
 from helios.models.bert import load_bert
-from helios.models.reranking.embedded import EmbeddedReranker
-from helios.models.reranking.pair import load_pair_scorer
-from training.cards import read_card
+from helios.models.card import read_card
+from helios.retrieval.reranking.embedded import EmbeddedReranker
+from helios.retrieval.reranking.pair_scorer import load_pair_scorer
 from training.errors import TrainingError
 from training.holdout import is_held_out
 from training.reranker import RerankerRecipe, RerankerSettings, train_reranker
@@ -128,7 +128,7 @@ def test_training_writes_what_search_reads(engine, lessons, sample_index, tmp_pa
     )
     scores = train_reranker(settings, tmp_path / "run")
     path = tmp_path / "run" / "edge-reranker.safetensors"
-    card = read_card(tmp_path / "run")
+    card = read_card(tmp_path / "run", "edge reranker")
     assert card.scores == pytest.approx(scores)
     held_out = sum(is_held_out(lesson.table, share=settings.data.held_out) for lesson in lessons)
     assert card.settings["questions held out"] == held_out > 0
@@ -147,7 +147,7 @@ def test_training_writes_what_search_reads(engine, lessons, sample_index, tmp_pa
         (engine.corpus.segment(s) if s >= 0 else None, engine.corpus.passages[p] if p >= 0 else None)
         for s, p in (candidate.pair for candidate in lesson.candidates[:12])
     ]
-    from helios.models.reranking.evidence_text import evidence_texts
+    from helios.retrieval.reranking.evidence_text import evidence_texts
 
     texts = evidence_texts(lesson.question, evidence, max_tokens=96, count_tokens=reranker.count_tokens)
     np.testing.assert_allclose(reranker.score(lesson.question, texts).values, recipe.values(lesson), atol=0.05)

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from helios.corpus import CorpusStore, CorpusWriter
 from helios.errors import ModelError
+from helios.models.card import read_card
 from helios.types import Passage, Table
-from training.cards import read_card
 from training.cli import app
 from training.errors import TrainingError
 from training.examples import Example
@@ -138,7 +138,7 @@ def test_training_writes_an_adapter_that_loads_again(llama: Path, lessons: Path,
     scores = json.loads(result.stdout)
     before = next(value for step, *_, name, value in read_log(tmp_path / "log.csv") if (step, name) == (0, "loss"))
     assert 0 < scores["loss"] < before - 0.1
-    card = read_card(tmp_path / "adapter")
+    card = read_card(tmp_path / "adapter", "refiner (language model)")
     assert card.scores["held-out train loss"] == pytest.approx(scores["loss"])
     assert card.data[0].name == "slr.jsonl"
     model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(llama), tmp_path / "adapter")

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helios.config import load_config
 from helios.corpus.sample import sample_path
 from helios.graph import Subgraph
+from helios.models.card import read_card
+from helios.retrieval.spreading import Prices
 from helios.types import Edge, ScoredEdge
-from training.cards import read_card
 from training.errors import TrainingError
 from training.recipes import find_role, load_recipe
 from training.spread import SpreadLesson, SpreadRecipe, choices, cross_validate, fit
@@ -42,7 +42,6 @@ def _lessons(count: int, *, row: float, passage: float) -> list[SpreadLesson]:
 def test_the_prices_behind_the_data_are_found():
     found = fit(_lessons(3000, row=ROW, passage=PASSAGE), depth=2)
     assert (found.row, found.passage) == (pytest.approx(ROW, abs=0.2), pytest.approx(PASSAGE, abs=0.2))
-    assert found.depth == 2
 
 
 def test_repeats_that_are_better_cost_nothing_rather_than_less_than_nothing():
@@ -74,7 +73,7 @@ def test_nothing_to_learn_from_is_said():
         )
 
 
-def test_the_role_searches_and_writes_settings_that_search_reads(sample_index: Path, tmp_path: Path):
+def test_the_role_searches_and_writes_prices_that_search_reads(sample_index: Path, tmp_path: Path):
     """With the answers of other questions on the same table: what is asked for stands below the best edge then."""
     records = [json.loads(line) for line in (sample_path() / "questions.jsonl").read_text("utf-8").splitlines()]
     asked = [
@@ -86,7 +85,6 @@ def test_the_role_searches_and_writes_settings_that_search_reads(sample_index: P
     role = find_role("spread")
     given = [f"data.index={sample_index}", f"data.questions=[{questions}]", "folds=2"]
     scores = role.train(load_recipe(role.settings, None, given), tmp_path, device="cpu", on_log=lambda row: None)
-    config = load_config(tmp_path / "spread.yaml")
-    assert (config.spread.row, config.spread.passage) == (scores["row"], scores["passage"])
+    assert Prices.load(tmp_path) == Prices(row=scores["row"], passage=scores["passage"])
     assert scores["questions"] == len(asked)
-    assert read_card(tmp_path).role == "spread"
+    assert read_card(tmp_path, "spreading").scores["questions"] == len(asked)

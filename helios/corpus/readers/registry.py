@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from helios.corpus.readers import beir, delimited, html, jsonl, markdown, ottqa, parquet, workbook
@@ -63,7 +63,7 @@ def _read_files(path: Path, rejection: Rejection) -> Iterator[Table | Passage]:
             continue
         readable = True
         for parsed in known.read(source, rejection):
-            record = parsed.record
+            record = replace(parsed.record, source=source.name)
             if isinstance(record, Table):
                 what, record_id, is_new = "table", record.table_id, seen_tables.add(record.table_id)
             else:

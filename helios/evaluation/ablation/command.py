@@ -1,4 +1,4 @@
-"""`helios eval --ablate`: from the command line to tables, files and a plot."""
+"""`helios eval ablate`: from the command line to tables, files and a plot."""
 
 import json
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def ablate(
             engine, variants, questions, depth=depth, seed=seed, out=out,
             progress=lambda done: bar.update(task, completed=done),
         )  # fmt: skip
-    counts = asdict(token_counts(engine.part)) if Group.EDGES in groups else None
+    counts = asdict(token_counts(engine.index)) if Group.EDGES in groups else None
     facts = [ENCODINGS, _counted(counts)] if counts else []
     context = report_context(engine.snapshot.directory.name, source.name, len(questions))
     facts_json = {"settings": engine.config.resolved()} | ({"token_vectors": counts} if counts else {})

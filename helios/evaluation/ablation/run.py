@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,8 +71,7 @@ def run_ablation(
         for method, variant in methods.items()
     }
     try:
-        with closing(Searches(engine, list(methods), k=depth)) as searches:
-            _ask(searches, kept, questions, depth=depth, progress=progress)
+        _ask(Searches(engine, list(methods), k=depth), kept, questions, depth=depth, progress=progress)
     finally:
         for file in kept.values():
             file.close()
@@ -166,7 +164,7 @@ def _key(engine: Engine, method: Method, *, depth: int) -> dict[str, Any]:
         "index": engine.snapshot.manifest.content_hash(),
         "commit": code_commit(),
         "depth": depth,
-        "search": engine.config.search.model_dump(mode="json"),
+        "search": engine.config.resolved(),
         "method": method_settings(method),
     }
 

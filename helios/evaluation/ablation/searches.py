@@ -1,9 +1,10 @@
-"""Runs the methods of an ablation over one opened engine: parts and models are shared, and what two methods have
-in common (retrieval, the first stages, the candidates) is done once a question.
+"""Runs the methods of an ablation over one opened engine: models are shared, and what two methods have in common (the
+first stages, the candidates) is done once a question.
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -15,14 +16,11 @@ from helios.evaluation.ablation.variants import EncodedEdges, Encoding, Method, 
 from helios.evaluation.edges import RankedEdge, with_texts
 from helios.evaluation.late_interaction import LateInteraction
 from helios.evaluation.units import RetrievalUnit
-from helios.graph import Subgraph
-from helios.index.search import Candidates, FloatArray
-from helios.models.encoder import TokenVectors
+from helios.index.search import FloatArray, PairScores
 from helios.once import once
-from helios.retrieval.edges import FactoredEdges, fusion_of
-from helios.retrieval.joint import JointTexts, apart_maxsim
-from helios.retrieval.refinement.base import Refinement
-from helios.retrieval.stages import Stages
+from helios.retrieval.edges import EdgeRetrieval
+from helios.retrieval.joint import JointEdges, apart_maxsim
+from helios.retrieval.state import SearchState, Stage, edges_of
 from helios.types import Edge, ScoredEdge
 
 
@@ -63,16 +61,9 @@ class Searches:
         self.pipelines.steps.begin(None)
         self.encodings.steps.begin(None)
 
-    def close(self) -> None:
-        """End what the variants opened; the engine stays open."""
-        self.pipelines.close()
-        for unit in self._units.values():
-            unit.close()
-
     def _unit(self, unit: RetrievalUnit) -> LateInteraction:
         if unit not in self._units:
-            engine = self.engine
-            self._units[unit] = LateInteraction(engine.part, engine.encoder, unit=unit, threads=engine.threads)
+            self._units[unit] = LateInteraction(self.engine, unit=unit)
         return self._units[unit]
 
 
@@ -99,68 +90,54 @@ class Steps:
 
 
 class Pipelines:
-    """The whole search with several settings, which differ in the stages after retrieval alone."""
+    """The whole search with several settings; stages that two of them share from the first on run once."""
 
     def __init__(self, engine: Engine, configs: Sequence[Config], *, k: int) -> None:
         self.engine = engine
         self.k = k
         self.steps = Steps()
-        lender = engine.stages
-        self._stages = {
-            config: Stages(engine.part, engine.encoder, engine.edge_index, config, like=lender) for config in configs
-        }
+        pipelines = {config: engine.models.pipeline(config, engine.index) for config in configs}
+        self._stages: dict[Config, tuple[Stage, ...]] = {config: one.stages for config, one in pipelines.items()}
+        self._depth = max((one.depth for one in pipelines.values()), default=k)
 
     def search(self, question: str, config: Config) -> Found:
-        """What `Engine.search` finds with these settings, step by step."""
+        """What `Engine.search` finds with these settings, stage by stage."""
         self.steps.begin(question)
-        stages = self._stages[config]
-        depth = max(self.k, stages.depth)
-        found, spent = self._reranked(question, config)
-        found = found.top(max(depth, config.rerank.k2))
-        key: tuple[Hashable, ...] = (config.rerank, config.expansion, depth)
-        found, spent = self.steps.make(key, lambda: stages.expand(question, found), after=spent)
-        refined: Refinement
-        key = (*key, config.refinement, config.llm)
-        refined, spent = self.steps.make(key, lambda: stages.refine(question, found), after=spent)
-        started = perf_counter()
-        edges = with_texts(stages.spread(refined).top(self.k).edges, self.engine.corpus)
-        return Found(edges, spent + (perf_counter() - started) * 1e3, refined.report.problems)
+        state: SearchState
+        state, spent = self.steps.make("begin", lambda: self._begin(question))
+        key: tuple[Hashable, ...] = ()
+        for stage in self._stages[config]:
+            key = (*key, id(stage))
+            state, spent = self.steps.make(key, partial(stage.run, state), after=spent)
+        edges = with_texts(state.subgraph.edges[: self.k], self.engine.corpus)
+        return Found(edges, spent, state.report.problems)
 
-    def close(self) -> None:
-        """End what the stages opened."""
-        for stages in self._stages.values():
-            stages.close()
-
-    def _reranked(self, question: str, config: Config) -> tuple[Subgraph, float]:
-        """Retrieved and reranked once, as deep as any variant with this reranker wants it."""
-        rivals = [stages for other, stages in self._stages.items() if other.rerank == config.rerank]
-        deepest = max(rivals, key=lambda stages: stages.depth)
-        deep = max(self.k, *(stages.depth for stages in self._stages.values()))
-        found, spent = self.steps.make("retrieve", lambda: self.engine.retrieve_edges(question, k=deep))
-        return self.steps.make(config.rerank, lambda: deepest.rerank(question, found), after=spent)
+    def _begin(self, question: str) -> SearchState:
+        """The question, with as many edges asked for as the deepest variant wants."""
+        return replace(self.engine.begin(question, k=self.k), depth=max(self.k, self._depth))
 
 
 @dataclass(frozen=True, slots=True)
 class _Retrieved:
-    """The candidates of a question, best fused score first."""
+    """The best candidates of a question, best fused score first."""
 
-    tokens: TokenVectors
-    found: Candidates
+    state: SearchState
+    scores: PairScores
+    units: Any
     edges: tuple[Edge, ...]
 
 
 class Encodings:
-    """The best factored candidates (`search.joint_depth`) by MaxSim of vectors that were made in different ways."""
+    """The best factored candidates (`advanced.search.joint_depth`) by MaxSim of vectors made in different ways."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.factored = FactoredEdges([engine.part], engine.encoder, engine.config.search)
         self.steps = Steps()
 
     @once
-    def joint(self) -> JointTexts:
+    def joint(self) -> JointEdges:
         """Encodes edges as one text."""
-        return JointTexts(self.engine.encoder.for_pairs())
+        return JointEdges(self.engine.encoder.for_pairs())
 
     def search(self, question: str, method: EncodedEdges, *, k: int) -> Found:
         """The first k of the candidates."""
@@ -170,26 +147,30 @@ class Encodings:
         maxsim: FloatArray
         maxsim, spent = self.steps.make(method.encoding, lambda: self._maxsim(retrieved, method.encoding), after=spent)
         started = perf_counter()
-        candidates = replace(retrieved.found, maxsim=maxsim)
-        scores = candidates.fused(fusion_of(self.engine.config.search)) if method.fused else maxsim
-        order = np.lexsort((candidates.units, -scores))[:k]
+        own, fusion = retrieved.scores, self.engine.pipeline.fused.fusion
+        fused = PairScores.of(maxsim, own.segment, own.star, own.lexical, fusion).fused
+        scores = fused if method.fused else maxsim
+        order = np.lexsort((retrieved.units, -scores))[:k]
         ranked = [ScoredEdge(retrieved.edges[place], float(scores[place])) for place in order.tolist()]
         edges = with_texts(ranked, self.engine.corpus)
         return Found(edges, spent + (perf_counter() - started) * 1e3)
 
     def _retrieve(self, question: str) -> _Retrieved:
-        engine, settings = self.engine, self.engine.config.search
-        tokens = engine.encoder.encode_question(question)
+        engine, settings = self.engine, self.engine.config.advanced.search
         depth = settings.joint_depth
-        found, _ = self.factored.found(engine.part, question, depth=depth).top(depth)
-        return _Retrieved(tokens, found, tuple(engine.part.edge(unit) for unit in found.units.tolist()))
+        retrieval = EdgeRetrieval(engine.pipeline.fused.scale, settings.candidates, settings.exact)
+        state = retrieval.run(replace(engine.begin(question), depth=depth))
+        head = np.arange(min(depth, len(state.found)))
+        found = state.found
+        edges = edges_of(state.index, found.pairs.take(head))
+        return _Retrieved(state, found.scores.take(head), found.units[head], edges)
 
     def _maxsim(self, retrieved: _Retrieved, encoding: Encoding) -> FloatArray:
-        part, tokens, edges = self.engine.part, retrieved.tokens, retrieved.edges
+        index, tokens, edges = self.engine.index, retrieved.state.query.tokens, retrieved.edges
         match encoding:
             case Encoding.STORED:
-                return retrieved.found.maxsim
+                return retrieved.scores.maxsim
             case Encoding.FACTORED:
-                return apart_maxsim(self.engine.encoder, part, tokens, edges)
+                return apart_maxsim(self.engine.encoder, index, tokens, edges)
             case Encoding.JOINT:
-                return self.joint.maxsim(part, tokens, edges)
+                return self.joint.maxsim(index, tokens, edges)

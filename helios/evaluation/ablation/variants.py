@@ -6,13 +6,15 @@ from enum import StrEnum
 from typing import Any
 
 from helios.config import (
+    AdvancedExpansionSettings,
+    AdvancedLlmSettings,
+    AdvancedRefinementSettings,
+    AdvancedRerankSettings,
     Config,
     ExpansionSettings,
     LlmSettings,
-    RefinementSettings,
     RerankSettings,
     Section,
-    SpreadSettings,
 )
 from helios.evaluation.units import RetrievalUnit
 
@@ -121,20 +123,27 @@ def method_settings(method: Method) -> dict[str, Any]:
 
 
 def _stages(config: Config) -> Iterator[Variant]:
-    off: dict[str, Section] = {
-        "reranker": RerankSettings(backend="none"),
-        "expansion": ExpansionSettings(enabled=False),
-        "refinement": RefinementSettings(mode="off"),
-        "spread": SpreadSettings(depth=0),
+    off = {
+        "reranker": ("rerank.backend=none",),
+        "expansion": ("expansion.enabled=false",),
+        "refinement": ("refinement.mode=off",),
+        "spread": ("advanced.search.spread=0",),
     }
-    names = {"reranker": "rerank"}
     full = _pipeline(config)
-    for stage, section in off.items():
-        without = _pipeline(config.model_copy(update={names.get(stage, stage): section}))
+    for stage, overrides in off.items():
+        without = _pipeline(_plain(config, stage).changed(overrides))
         note = f"{stage} is off in these settings: the same as {FULL}" if without == full else ""
         yield Variant(Group.STAGES, f"no {stage}", without, note=note)
-    alone = config.model_copy(update={names.get(stage, stage): section for stage, section in off.items()})
+    alone = _plain(config, "reranker").changed([override for overrides in off.values() for override in overrides])
     yield Variant(Group.STAGES, "retrieval alone", _pipeline(alone))
+
+
+def _plain(config: Config, stage: str) -> Config:
+    """Settings without those of a reranker that is to be left out, which would be an error without it."""
+    if stage != "reranker":
+        return config
+    plain = config.advanced.model_copy(update={"rerank": AdvancedRerankSettings()})
+    return config.model_copy(update={"rerank": RerankSettings(), "advanced": plain})
 
 
 def _edges(config: Config) -> Iterator[Variant]:
@@ -153,8 +162,8 @@ def _units(config: Config) -> Iterator[Variant]:
 
 def _beams(config: Config) -> Iterator[Variant]:
     for beam in BEAMS:
-        expansion = config.expansion.model_copy(update={"enabled": True, "beam": beam})
-        yield Variant(Group.BEAM, f"beam {beam}", _pipeline(config.model_copy(update={"expansion": expansion})))
+        changed = config.changed(["expansion.enabled=true", f"advanced.expansion.beam={beam}"])
+        yield Variant(Group.BEAM, f"beam {beam}", _pipeline(changed))
 
 
 def _prompts(config: Config) -> Iterator[Variant]:
@@ -163,21 +172,24 @@ def _prompts(config: Config) -> Iterator[Variant]:
             note = "not run, for it needs a language model: set llm.base_url and llm.model"
             yield Variant(Group.PROMPTS, name, None, note=note)
             continue
-        refinement = config.refinement.model_copy(update={"mode": "llm", "prompting": prompting})
-        yield Variant(Group.PROMPTS, name, _pipeline(config.model_copy(update={"refinement": refinement})), versus)
+        changed = config.changed(["refinement.mode=llm", f"advanced.refinement.prompting={prompting}"])
+        yield Variant(Group.PROMPTS, name, _pipeline(changed), versus)
 
 
 def _pipeline(config: Config) -> Pipeline:
     """The search, without the settings of what is off: searches that do the same are equal, and run once."""
     changes: dict[str, Section] = {}
+    advanced: dict[str, Section] = {}
     if config.rerank.backend == "none":
         changes["rerank"] = RerankSettings(backend="none")
-    if not config.expansion.enabled or config.expansion.beam == 0:
+        advanced["rerank"] = AdvancedRerankSettings()
+    if not config.expansion.enabled or config.advanced.expansion.beam == 0:
         changes["expansion"] = ExpansionSettings(enabled=False)
+        advanced["expansion"] = AdvancedExpansionSettings()
     if config.refinement.mode == "off":
-        changes["refinement"] = RefinementSettings(mode="off")
-    if config.spread.depth == 0:
-        changes["spread"] = SpreadSettings(depth=0)
+        advanced["refinement"] = AdvancedRefinementSettings()
     if config.refinement.mode != "llm":
         changes["llm"] = LlmSettings()
+        advanced["llm"] = AdvancedLlmSettings()
+    changes["advanced"] = config.advanced.model_copy(update=advanced)
     return Pipeline(config.model_copy(update=changes))

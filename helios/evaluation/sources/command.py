@@ -1,4 +1,4 @@
-"""`helios eval --sources`: from the command line to tables, files and JSON."""
+"""`helios eval sources`: from the command line to tables, files and JSON."""
 
 import hashlib
 import json
@@ -159,7 +159,7 @@ def _judged(
 def _client(config: Config) -> "LlmClient":
     from helios.llm import LlmClient
 
-    return LlmClient.open(config.llm)
+    return LlmClient.open(config.language_model)
 
 
 def _check_gold(

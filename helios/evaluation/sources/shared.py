@@ -1,7 +1,7 @@
 """Registers every source of the folder of public data, so that one bench can be run over all of them together.
 
     python -m helios.evaluation.sources.shared DATA OUT
-    helios eval --sources OUT/sources.yaml --questions DATA --layout shared --sample 200
+    helios eval sources --sources OUT/sources.yaml --questions DATA --layout shared --sample 200
 
 SQLite databases, RDF graphs and SciFact are read where they are; property graphs are imported into OUT, and OTT-QA's
 tables are written there as documents. Sources get no description: selection sees what they publish themselves.

@@ -5,16 +5,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import lightgbm
 import numpy as np
 import numpy.typing as npt
 
 from helios.errors import ModelError
 from helios.models.linker.features import FIRST_FEATURES, SECOND_FEATURES
+from helios.models.trees import NEVER, Trees
 
 Array = npt.NDArray[Any]
-_EARLY_STOP = {"pred_early_stop": True, "pred_early_stop_freq": 10, "pred_early_stop_margin": 13.0}
-"""The first scorer stops adding trees for a pair that is surely wrong (log-odds beyond half the margin)."""
+_SURE = 6.5
+"""The first scorer stops adding trees for a pair whose log-odds lie further from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,14 @@ class ScorerSettings:
 class Scorer:
     """First and second model with their settings."""
 
-    def __init__(
-        self, first: lightgbm.Booster | None, second: lightgbm.Booster | None, settings: ScorerSettings
-    ) -> None:
+    def __init__(self, first: Trees | None, second: Trees | None, settings: ScorerSettings) -> None:
         self._first = first
         self._second = second
         self.settings = settings
 
     def first(self, features: Array) -> Array:
         """float32[N] from features [N, len(FIRST_FEATURES)]."""
-        return _predict(self._first, features, **_EARLY_STOP)
+        return _predict(self._first, features, stop_beyond=_SURE)
 
     def second(self, features: Array) -> Array:
         """float32[N] from features [N, len(SECOND_FEATURES)]."""
@@ -50,8 +48,8 @@ class Scorer:
         if self._first is None or self._second is None:
             raise ModelError("an untrained linker scorer cannot be saved; train it first")
         folder.mkdir(parents=True, exist_ok=True)
-        self._first.save_model(folder / "first.txt")
-        self._second.save_model(folder / "second.txt")
+        self._first.save(folder / "first.txt")
+        self._second.save(folder / "second.txt")
         (folder / "scorer.json").write_text(json.dumps(asdict(self.settings), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
@@ -64,19 +62,18 @@ class Scorer:
         """Read what `save` wrote; ModelError if a file is missing, damaged or of another feature set."""
         try:
             settings = ScorerSettings(**json.loads((folder / "scorer.json").read_text(encoding="utf-8")))
-            first = lightgbm.Booster(model_file=folder / "first.txt")
-            second = lightgbm.Booster(model_file=folder / "second.txt")
-        except (OSError, ValueError, TypeError, lightgbm.basic.LightGBMError) as error:
+            first, second = Trees.read(folder / "first.txt"), Trees.read(folder / "second.txt")
+        except (OSError, ValueError, TypeError) as error:
             raise ModelError(f"{folder}: linker scorer cannot be read ({error})") from error
         for model, names in ((first, FIRST_FEATURES), (second, SECOND_FEATURES)):
-            if tuple(model.feature_name()) != names:
+            if model.features != names:
                 raise ModelError(f"{folder}: linker scorer was trained on other features; train it again")
         return cls(first, second, settings)
 
 
-def _predict(model: lightgbm.Booster | None, features: Array, **options: Any) -> Array:
+def _predict(model: Trees | None, features: Array, *, stop_beyond: float = NEVER) -> Array:
     if not len(features):
         return np.zeros(0, dtype=np.float32)
     if model is None:
         return np.full(len(features), 0.5, dtype=np.float32)
-    return np.asarray(model.predict(features, num_threads=1, **options), dtype=np.float32)
+    return model.probabilities(features, stop_beyond=stop_beyond).astype(np.float32)

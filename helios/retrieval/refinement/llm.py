@@ -8,68 +8,72 @@ never a `no`.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 
-from helios.config import LlmSettings, RefinementSettings
+from helios.config import AdvancedRefinementSettings, LanguageModelSettings
 from helios.graph import Subgraph
 from helios.llm import Answer, Budget, Failure, FailureKind, LanguageModel, Request, estimate_tokens
 from helios.llm.outcome import Outcome, Shape
-from helios.once import once
-from helios.retrieval.part import SearchPart
 from helios.retrieval.refinement import llm_prompts as prompts
-from helios.retrieval.refinement.base import Refinement, RefinementMode, Refiner, demote
+from helios.retrieval.refinement.local import LocalRefinement, edges_of_row
+from helios.retrieval.report import RefinementMode
+from helios.retrieval.state import SearchState
 from helios.types import Edge, Origin, Passage, ScoredEdge
 
 LIKELY = 0.5
 """From this probability of an aggregation query on, the local stage counts as saying yes."""
 _RIVALS = 10
 """Stars that `confidence` compares."""
-_BOOST = 1.0
-"""What a row that the aggregation chose gains over the best edge of its table."""
-_STEP = 1e-6
-"""Difference between the scores of edges that one aggregation chose, so that they keep their order."""
+VERDICT = 2.5
+"""What the model's word on an edge is worth, in log-odds, beside half of what was known of it before. Declared and not
+fitted: no model was at hand to fit it on."""
 
 
-class LlmRefiner:
-    """Refines with a language model where it can matter, and with `fallback` everywhere else."""
+def chosen(score: float) -> float:
+    """The log-odds of an edge of a row that the model chose."""
+    return score / 2 + VERDICT
 
-    def __init__(self, model: LanguageModel, fallback: Refiner, llm: LlmSettings, settings: RefinementSettings) -> None:
+
+class LlmRefinement:
+    """The stage: refines with a language model where it can matter, and with `local` everywhere else."""
+
+    name = "refine"
+
+    def __init__(
+        self, model: LanguageModel, local: LocalRefinement, llm: LanguageModelSettings,
+        settings: AdvancedRefinementSettings,
+    ) -> None:  # fmt: skip
         self.model = model
-        self.fallback = fallback
+        self.local = local
         self.llm = llm
         self.settings = settings
 
-    def refine(
-        self,
-        question: str,
-        subgraph: Subgraph,
-        part: SearchPart,
-        *,
-        deadline: float | None = None,
-        budget: Budget | None = None,
-    ) -> Refinement:
-        """Aggregate and verify; see `Refiner.refine`. The report's mode is LLM if any of its answers was used.
+    def __repr__(self) -> str:
+        return f"LlmRefinement({self.model!r}, {self.settings})"
 
-        `budget` is what is left for the question, a fresh one by default; the report's calls are those made here.
+    @property
+    def depth(self) -> int:
+        """Edges that it reads."""
+        return self.local.depth
+
+    def run(self, state: SearchState) -> SearchState:
+        """Aggregate and verify; the report's mode is LLM if any of the model's answers was used.
+
+        What a question may spend is the state's budget, a fresh one by default; the report's calls are those made here.
         """
-        started = perf_counter()
-        local = self.fallback.refine(question, subgraph, part, deadline=deadline)
-        asked, why = self.worthwhile(subgraph, local)
+        local = self.local.run(state)
+        asked, why = self.worthwhile(state, local)
         if not asked:
-            return Refinement(local.subgraph, replace(local.report, model=f"language model not asked: {why}"))
-        inquiry = _Inquiry(question, subgraph, part, local, self, budget or self.model.budget(deadline=deadline))
-        refined = inquiry.refine()
-        milliseconds = (perf_counter() - started) * 1e3
-        report = replace(refined.report, milliseconds=milliseconds, model=f"language model asked: {why}")
-        return Refinement(refined.subgraph, report)
+            return replace(local, report=replace(local.report, model=f"language model not asked: {why}"))
+        refined = _Inquiry(state, local, self).refine()
+        return replace(refined, report=replace(refined.report, model=f"language model asked: {why}"))
 
-    def worthwhile(self, subgraph: Subgraph, local: Refinement) -> tuple[bool, str]:
+    def worthwhile(self, state: SearchState, local: SearchState) -> tuple[bool, str]:
         """The gate and its reason: the model is asked about likely aggregations, and where no star stands out."""
-        if not subgraph.edges:
+        if not state.subgraph.edges:
             return False, "no edges were found"
         gate, likely = self.settings.gate, local.report.aggregation
         if gate >= 1.0:
-            return True, "refinement.gate is 1"
+            return True, "advanced.refinement.gate is 1"
         if likely >= LIKELY:
             return True, f"likely an aggregation ({likely:.2f})"
         sure = confidence(local.subgraph)
@@ -112,24 +116,18 @@ class _StarQuestion:
 class _Inquiry:
     """What one question asks the model, and what comes of it."""
 
-    def __init__(
-        self,
-        question: str,
-        subgraph: Subgraph,
-        part: SearchPart,
-        local: Refinement,
-        refiner: LlmRefiner,
-        budget: Budget,
-    ) -> None:
-        self.question = question
-        self.subgraph = subgraph
-        self.part = part
+    def __init__(self, state: SearchState, local: SearchState, refiner: LlmRefinement) -> None:
+        self.state = state
+        self.question = state.question
+        self.subgraph = state.subgraph
+        self.index = state.index
         self.local = local
+        self.new_edges = refiner.local.new_edges
         self.model = refiner.model
         self.llm = refiner.llm
         self.settings = refiner.settings
-        self.budget = budget
-        self.calls_before = budget.spent.calls
+        self.budget: Budget = state.budget or self.model.budget(deadline=state.deadline)
+        self.calls_before = self.budget.spent.calls
         self.problems: list[str] = list(local.report.problems)
         self.answers = 0
         self.degraded = False
@@ -137,16 +135,16 @@ class _Inquiry:
         self.segments: list[int] = []
         self.plans: list[str] = []
 
-    def refine(self) -> Refinement:
+    def refine(self) -> SearchState:
         """Classify, aggregate, verify; the local result where the model gave nothing."""
         aggregation = self.is_aggregation()
         aggregated = self.aggregate() if aggregation and not self.unavailable else self.subgraph
-        demoted = set() if self.unavailable else self.irrelevant(aggregated)
+        by_model, locally = (set[Edge](), set[Edge]()) if self.unavailable else self.irrelevant(aggregated)
+        rejected = by_model | locally
         calls = self.budget.spent.calls - self.calls_before
         report = replace(self.local.report, calls=calls, problems=tuple(self.problems), degraded=self.degraded)
         if not self.answers:
-            return Refinement(self.local.subgraph, report)
-        refined = demote(aggregated, demoted)
+            return replace(self.local, report=report)
         before = {scored.edge: scored.score for scored in self.subgraph.edges}
         promoted = (s.edge for s in aggregated.edges if s.score > before.get(s.edge, -math.inf))
         report = replace(
@@ -157,9 +155,14 @@ class _Inquiry:
             cells=(),
             segments=tuple(self.segments),
             promoted=tuple(promoted),
-            demoted=tuple(scored.edge for scored in aggregated.edges if scored.edge in demoted),
+            rejected=tuple(scored.edge for scored in aggregated.edges if scored.edge in rejected),
         )
-        return Refinement(refined, report)
+        told = (
+            replace(scored, score=scored.score / 2 - VERDICT) if scored.edge in by_model else scored
+            for scored in aggregated.edges
+        )
+        judged = (replace(scored, rejected=scored.edge in rejected) for scored in told)
+        return replace(self.state.with_edges(judged), report=report)
 
     def is_aggregation(self) -> bool:
         """Whether the question needs an aggregation; the local stage's opinion if the model has none."""
@@ -195,19 +198,16 @@ class _Inquiry:
             unsettled = [table for question in questions for table in question.tables]
         return subgraph.merge(self._chosen_locally(unsettled))
 
-    def irrelevant(self, subgraph: Subgraph) -> set[Edge]:
-        """Edges that verification moves behind; the local verdict for stars on which the model failed."""
+    def irrelevant(self, subgraph: Subgraph) -> tuple[set[Edge], set[Edge]]:
+        """Edges that the model rejects, and those that the local verdict rejects where the model gave none."""
         questions = list(self._star_questions(subgraph))
         outcomes = self._ask([question.request for question in questions])
-        local = set(self.local.report.demoted)
         judged: set[Edge] = set()
         kept: set[Edge] = set()
-        unjudged: set[Edge] = set()
         failures: dict[FailureKind, list[Failure]] = {}
         for question, outcome in zip(questions, outcomes, strict=True):
             if isinstance(outcome, Failure):
                 failures.setdefault(outcome.kind, []).append(outcome)
-                unjudged |= set(question.edges)
                 continue
             judged |= set(question.edges)
             kept |= {question.edges[number - 1] for number in outcome.value.distinct()}
@@ -218,8 +218,8 @@ class _Inquiry:
         if judged and not kept:
             words = f"none of {len(judged)} pairs was kept"
             self._fail(f"verification: contradictory: {words}; the local verdict stands")
-            judged, unjudged = set(), judged | unjudged
-        return (judged - kept) | (local & unjudged)
+            judged = set()
+        return judged - kept, set(self.local.report.rejected) - judged
 
     def _chosen_but_rejected(self, judged: set[Edge], kept: set[Edge]) -> set[Edge]:
         """Edges of the rows that the aggregation chose and of which verification kept none: the aggregation stands."""
@@ -245,7 +245,7 @@ class _Inquiry:
         """A request for every table of the best stars, or one for them all (graph prompting)."""
         found: dict[int, list[int]] = {}
         for star in self.subgraph.stars():
-            found.setdefault(self.part.corpus.table_of(star.segment), []).append(star.segment)
+            found.setdefault(self.index.corpus.table_of(star.segment), []).append(star.segment)
         tables = dict(list(found.items())[: self.settings.tables])
         if self.settings.prompting == "star":
             questions = [self._table_question({table: segments}) for table, segments in tables.items()]
@@ -259,7 +259,7 @@ class _Inquiry:
 
     def _table_question(self, tables: dict[int, list[int]]) -> _TableQuestion:
         """Whole tables, then what is left of the prompt for passages of their rows, those of the stars first."""
-        corpus, room = self.part.corpus, self.llm.prompt_tokens
+        corpus, room = self.index.corpus, self.llm.prompt_tokens
         most = max(1, room // prompts.FEWEST_PROMPT_TOKENS)
         left_out = [f"{self._names([table])} did not fit into the prompt" for table in list(tables)[most:]]
         tables = dict(list(tables.items())[:most])
@@ -295,8 +295,8 @@ class _Inquiry:
         for number, segment in numbered:
             if len(linked) >= most:
                 break
-            passages = self.part.graph.passages_of(segment)
-            linked += [(number, self.part.corpus.passages[int(passage)]) for passage in passages]
+            passages = self.index.graph.passages_of(segment)
+            linked += [(number, self.index.corpus.passages[int(passage)]) for passage in passages]
         return linked[:most]
 
     def _star_questions(self, subgraph: Subgraph) -> Iterator[_StarQuestion]:
@@ -307,8 +307,8 @@ class _Inquiry:
         cut = 0
         room = self.llm.prompt_tokens
         for star in stars:
-            passages = [self.part.corpus.passages[passage] for passage in star.passages]
-            segment = self.part.corpus.segment(star.segment)
+            passages = [self.index.corpus.passages[passage] for passage in star.passages]
+            segment = self.index.corpus.segment(star.segment)
             shown = prompts.show_star(segment, passages, tokens=room, start=len(edges) + 1)
             if not shown.shown:
                 self.problems.append(f"{len(stars) - len(texts)} stars did not fit into the prompt of the graph")
@@ -336,29 +336,20 @@ class _Inquiry:
         )
         return _StarQuestion(request, edges)
 
-    def _raised(self, segments: Sequence[int]) -> Iterator[ScoredEdge]:
-        """All edges of the rows that an aggregation chose, above the best edge of their table, in this order."""
-        best: dict[int, float] = {}
+    def _raised(self, segments: Sequence[int]) -> list[ScoredEdge]:
+        """All edges of the rows that an aggregation chose, worth more by that."""
         retrieved: dict[int, list[ScoredEdge]] = {}
         for scored in self.subgraph.edges:
             if scored.edge.segment is not None:
-                best.setdefault(self.part.corpus.table_of(scored.edge.segment), scored.score)
                 retrieved.setdefault(scored.edge.segment, []).append(scored)
-        rank = 0
-        for segment in segments:
-            score = best[self.part.corpus.table_of(segment)] + _BOOST
-            origins = {scored.edge: scored.origin for scored in retrieved.get(segment, ())}
-            passages = (int(passage) for passage in self.part.graph.passages_of(segment))
-            linked = [Edge(segment, passage) for passage in passages if passage not in self._deleted_passages]
-            for edge in dict.fromkeys([*origins, *(linked or [Edge(segment, None)])]):
-                yield ScoredEdge(edge, score - rank * _STEP, origins.get(edge, Origin.AGGREGATED))
-                rank += 1
-
-    @once
-    def _deleted_passages(self) -> frozenset[int]:
-        """Passages that the graph still links to and that are gone."""
-        first = self.part.graph.segment_count
-        return frozenset(int(node) - first for node in self.part.deleted if node >= first)
+        raised = [scored for segment in segments for scored in retrieved.get(segment, ())]
+        present = {scored.edge for scored in raised}
+        entering = [edge for row in segments for edge in edges_of_row(self.index, row) if edge not in present]
+        if entering:
+            self.state, scores = self.new_edges.score(self.state, entering)
+            pairs = zip(entering, scores.tolist(), strict=True)
+            raised += [ScoredEdge(edge, score, Origin.AGGREGATED) for edge, score in pairs]
+        return [replace(scored, score=max(scored.score, chosen(scored.score))) for scored in raised]
 
     def _chosen_locally(self, tables: Sequence[int]) -> list[ScoredEdge]:
         """The edges of these tables that the local stage brought to the front, as it scored them."""
@@ -368,11 +359,11 @@ class _Inquiry:
             for scored in self.local.subgraph.edges
             if scored.edge in promoted
             and scored.edge.segment is not None
-            and self.part.corpus.table_of(scored.edge.segment) in tables
+            and self.index.corpus.table_of(scored.edge.segment) in tables
         ]
 
     def _names(self, tables: Sequence[int]) -> str:
-        return ", ".join(f'table "{self.part.corpus.tables.id(table)}"' for table in tables)
+        return ", ".join(f'table "{self.index.corpus.tables.id(table)}"' for table in tables)
 
     def _rows(self, segments: Sequence[int]) -> str:
-        return ", ".join(str(self.part.corpus.segment_id(segment)) for segment in segments)
+        return ", ".join(str(self.index.corpus.segment_id(segment)) for segment in segments)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.corpus import CorpusStore
-from helios.graph import DataGraph, Subgraph
+from helios.graph import Subgraph
+from helios.index.reader import IndexReader
 from helios.once import once
 from helios.retrieval.refinement.columns import FACT_SPAN, Kind, TypedColumn, fact_columns, typed_columns
 from helios.retrieval.refinement.wording import stem, words_of
@@ -19,21 +19,18 @@ MOST_ROWS = 2000
 class RestoredTable:
     """One table of the subgraph: its cells, typed columns, passages, and the scores of its rows."""
 
-    def __init__(
-        self, corpus: CorpusStore, graph: DataGraph, number: int, rank: int, scores: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, index: IndexReader, number: int, rank: int, scores: NDArray[np.float64]) -> None:
         self.number = number
         self.rank = rank
         self.scores = scores
         """Best edge score of each row (rows), NaN for rows that were not retrieved."""
-        self.first_segment = int(corpus.segment_offsets[number])
-        self._corpus = corpus
-        self._graph = graph
+        self.first_segment = int(index.corpus.segment_offsets[number])
+        self._index = index
 
     @once
     def table(self) -> Table:
         """The table itself."""
-        return self._corpus.tables[self.number]
+        return self._index.corpus.tables[self.number]
 
     @once
     def columns(self) -> tuple[TypedColumn, ...]:
@@ -43,7 +40,7 @@ class RestoredTable:
     @once
     def links(self) -> tuple[tuple[int, int, int], ...]:
         """(row, column, passage) of every link, the best of a cell first."""
-        graph, size = self._graph, len(self.table.rows)
+        graph, size = self._index.graph, len(self.table.rows)
         rows = graph.segment_offsets[self.first_segment : self.first_segment + size + 1]
         edges = slice(int(rows[0]), int(rows[-1]))
         starts = graph.link_offsets[edges.start : edges.stop + 1]
@@ -58,7 +55,7 @@ class RestoredTable:
     @once
     def openings(self) -> dict[int, str]:
         """The first characters of every linked passage, by its number."""
-        return {p: self._corpus.passages[p].text[:FACT_SPAN] for p in sorted({link[2] for link in self.links})}
+        return {p: self._index.corpus.passages[p].text[:FACT_SPAN] for p in sorted({link[2] for link in self.links})}
 
     def facts(self, kinds: tuple[Kind, ...]) -> tuple[TypedColumn, ...]:
         """Columns of facts that the linked passages state."""
@@ -86,8 +83,9 @@ class RestoredTable:
         return frozenset(stem(w) for text in (table.title, table.section, *table.header) for w in words_of(text))
 
 
-def restore(corpus: CorpusStore, graph: DataGraph, subgraph: Subgraph, *, count: int) -> Iterator[RestoredTable]:
+def restore(index: IndexReader, subgraph: Subgraph, *, count: int) -> Iterator[RestoredTable]:
     """The first `count` tables in the order of their best edge."""
+    corpus = index.corpus
     found: dict[int, dict[int, float]] = {}
     for scored in subgraph.edges:
         if scored.edge.segment is None:
@@ -101,4 +99,4 @@ def restore(corpus: CorpusStore, graph: DataGraph, subgraph: Subgraph, *, count:
         if size <= MOST_ROWS:
             scores = np.full(size, np.nan)
             scores[list(rows)] = list(rows.values())
-            yield RestoredTable(corpus, graph, table, rank, scores)
+            yield RestoredTable(index, table, rank, scores)

@@ -13,46 +13,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ModelError
-from helios.once import once
+from helios.models.trees import Trees
 from helios.retrieval.refinement.planning import FEATURES
 
 PLANS = Path(__file__).parent / "weights" / "plans.txt"
 VERIFIER = Path(__file__).parent / "weights" / "verifier" / "verifier.json"
 
 
+@dataclass(frozen=True, slots=True)
 class PlanScorer:
     """A small boosted forest over a plan's features."""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    trees: Trees
 
     @classmethod
     def load(cls, path: Path | None = None) -> "PlanScorer":
-        """The shipped forest, or that of a file; ModelError if it cannot be read."""
-        path = path or PLANS
-        try:
-            return cls(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"{path}: not a plan scorer ({error})") from None
-
-    @once
-    def _forest(self) -> Any:
-        import lightgbm
-
-        try:
-            forest = lightgbm.Booster(model_str=self.model)
-        except lightgbm.basic.LightGBMError as error:
-            raise ModelError(f"the plan scorer cannot be read: {error}") from None
-        if tuple(forest.feature_name()) != FEATURES:
-            raise ModelError("the plan scorer was trained on other features; train it again with helios train")
-        return forest
+        """The shipped forest, or that of a file; ModelError if it cannot be read or has other features."""
+        trees = Trees.read(path or PLANS)
+        if trees.features != FEATURES:
+            raise ModelError(f"{path or PLANS}: was trained on other features; train it again with helios train")
+        return cls(trees)
 
     def scores(self, features: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """The probability of each plan (plans), to choose a gold row."""
         if not features:
             return np.zeros(0)
-        rows = np.asarray(features, np.float32)
-        return np.asarray(self._forest.predict(rows, num_threads=1), np.float64)
+        return self.trees.probabilities(np.asarray(features, np.float32))
 
 
 VERIFIER_FEATURES = ("gap", "gain", "star_rank", "star_gap", "star_size", "link", "alone")

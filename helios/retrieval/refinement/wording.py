@@ -76,12 +76,14 @@ _ORDINALS = (
 _NUMBERS = {word: number for number, word in enumerate(_ORDINALS.split(), start=1)}
 _PLACE_HINTS = "rank place pos position finish no number pick standing result round season edition episode"
 _FIGURE = re.compile(r"^(\d{1,3})(?:st|nd|rd|th)$")
-_OTHER_WORDS = {
+NO_SUPERLATIVES = {
     "west", "east", "midwest", "northwest", "southwest", "northeast", "southeast", "rest", "guest", "test", "contest",
-    "forest", "interest", "request", "quest", "conquest", "priest", "arrest", "protest", "harvest", "suggest", "chest",
-    "breast", "nest", "vest", "crest", "pest", "digest", "manifest", "honest", "modest", "everest", "bucharest",
-    "budapest", "brest", "rainforest",
+    "forest", "rainforest", "interest", "request", "quest", "conquest", "inquest", "bequest", "priest", "arrest",
+    "unrest", "protest", "harvest", "invest", "suggest", "chest", "breast", "nest", "vest", "crest", "pest", "zest",
+    "jest", "behest", "digest", "ingest", "manifest", "infest", "attest", "detest", "honest", "earnest", "modest",
+    "tempest", "everest", "forrest", "ernest", "bucharest", "budapest", "brest",
 }  # fmt: skip
+"""Words that end like superlatives and are none."""
 _NO_CUES = re.compile(
     r"\b(?:first|last|middle) names?\b|\b(?:at|of) (?:least|most)\b|\b(?:first|second) world war\b"
     r"|\bbest[- ](?:known|selling)\b|\bwest coast\b|\b\w+(?:th|st|nd|rd)[ -]centur(?:y|ies)\b"
@@ -178,7 +180,7 @@ def _superlative(words: tuple[str, ...], position: int) -> tuple[Sense, bool, st
         return Sense.SIZE, True, _SIZES[word] or _SIZES["largest"]
     if word in _SMALL_SIZES:
         return Sense.SIZE, False, _SMALL_SIZES[word]
-    if len(word) > 4 and word.endswith("est") and word not in _OTHER_WORDS:
+    if len(word) > 4 and word.endswith("est") and word not in NO_SUPERLATIVES:
         return Sense.SIZE, True, ""
     return None
 

@@ -101,6 +101,8 @@ class PatternBuilder:
 
     def _ends(self, type_: str) -> RelationshipType:
         fitting = [r for r in self.schema.relationships if r.name == type_]
+        if not fitting:
+            raise LookupError(f"no relationship {type_}")
         present = {node.label for node in self.nodes}
         return max(fitting, key=lambda r: ((r.start in present) + (r.end in present), r.count))
 

@@ -3,6 +3,7 @@
 match a pattern → where → (group by the plain items) → having → return → order → limit
 
 Values are parameters, names are quoted. Numbers kept as text are cast where they are compared or added up.
+What cannot be written in Cypher cannot be constructed: PlanError.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Literal
 
 from helios.executors.base import Language, NativeQuery
 from helios.executors.values import Value
+from helios.routing.formulation.plan import PlanError
 
 Aggregate = Literal["count", "sum", "avg", "min", "max"]
 Operator = Literal["=", "<>", "<", "<=", ">", ">=", "CONTAINS", "STARTS WITH", "ENDS WITH", "IS NULL", "IS NOT NULL"]
@@ -74,6 +76,17 @@ class GraphPlan:
     limit: int | None = None
     distinct: bool = False
 
+    def __post_init__(self) -> None:
+        if not self.select:
+            raise PlanError("a plan returns something")
+        known = {node.alias for node in self.nodes}
+        if unknown := {end for hop in self.hops for end in (hop.start, hop.end)} - known:
+            raise PlanError(f"a relationship with nodes that the pattern lacks: {', '.join(sorted(unknown))}")
+        terms = self.select if self.order is None else (*self.select, self.order)
+        grouped = bool(self.having) or any(item.aggregate for item in terms)
+        if grouped and self.order is not None and self.order not in self.select:
+            raise PlanError(f"groups are sorted by what is returned of them, and {self.order} is not")
+
 
 @dataclass(slots=True)
 class _Writing:
@@ -107,9 +120,9 @@ def _returned(plan: GraphPlan, writing: _Writing) -> list[str]:
     columns = ", ".join(f"{_item(item, writing)} AS {name}" for item, name in names.items())
     order = ""
     if plan.order is not None:
-        aggregated = any(item.aggregate for item in plan.select)
-        key = names[plan.order] if plan.order in names and (aggregated or plan.distinct) else _item(plan.order, writing)
-        if plan.order in names and plan.order.number and not plan.order.aggregate:
+        grouped = bool(plan.having) or any(item.aggregate for item in plan.select)
+        key = names[plan.order] if plan.order in names and (grouped or plan.distinct) else _item(plan.order, writing)
+        if plan.order in names and plan.order.number and not plan.order.aggregate and not plan.having:
             key = _item(plan.order, writing)
         order = f"ORDER BY {key} {'DESC' if plan.descending else 'ASC'}"
     if plan.having:

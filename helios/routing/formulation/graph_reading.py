@@ -6,6 +6,7 @@ from helios.routing.formulation.graph_columns import is_list
 from helios.routing.formulation.graph_order import OrderReading
 from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPlan, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
+from helios.routing.formulation.plan import PlanError
 from helios.routing.formulation.question_cues import (
     FILLERS,
     aggregate_of,
@@ -24,7 +25,7 @@ class GraphReading(OrderReading):
     asked_for: frozenset[int] | set[int] = frozenset()
 
     def read(self) -> GraphPlan | None:
-        """The plan; None where no label is found or parts cannot be connected."""
+        """The plan; None where no label is found, parts cannot be connected, or no query can say it."""
         label, at = self._root()
         if label is None:
             return None
@@ -39,7 +40,7 @@ class GraphReading(OrderReading):
             self._labels()
             self._havings()
             return self._plan()
-        except LookupError:
+        except (LookupError, PlanError):
             return None
 
     def unread(self) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.errors import SourceError
 from helios.executors.base import Language, NativeQuery
 from helios.executors.values import Iri
@@ -49,7 +49,7 @@ class Tried:
 class LlmFormulator:
     """Writes queries of every language with one model; threads may share it."""
 
-    def __init__(self, model: LanguageModel, settings: LlmSettings, likeness: Likeness | None = None) -> None:
+    def __init__(self, model: LanguageModel, settings: LanguageModelSettings, likeness: Likeness | None = None) -> None:
         self.model = model
         self.settings = settings
         self.likeness = likeness

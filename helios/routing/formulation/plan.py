@@ -5,6 +5,7 @@ A plan names a root table (or node label), the tables joined to it, and what is 
     where → group → having → select (distinct) → order → limit,   then perhaps a set operation with another plan
 
 Every table occurs once: a `ColumnRef` names it by its table. Conditions are a conjunction of alternatives.
+What cannot be written as a query cannot be constructed: PlanError.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +13,10 @@ from enum import StrEnum
 from typing import Union
 
 from helios.executors.values import Value
+
+
+class PlanError(ValueError):
+    """A part of a plan that no query can say, such as BETWEEN with one value."""
 
 
 class Aggregate(StrEnum):
@@ -44,6 +49,11 @@ class Operator(StrEnum):
     NOT_IN = "not in"
 
 
+COMPARISONS = (Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
+MEMBERSHIPS = (Operator.IN, Operator.NOT_IN)
+NULL_TESTS = (Operator.IS_NULL, Operator.NOT_NULL)
+
+
 class SetOperation(StrEnum):
     """How the rows of two plans combine."""
 
@@ -71,6 +81,10 @@ class Term:
     aggregate: Aggregate | None = None
     distinct: bool = False
 
+    def __post_init__(self) -> None:
+        if self.column is None and (self.aggregate is not Aggregate.COUNT or self.distinct):
+            raise PlanError("without a column there is only the number of rows")
+
     def __str__(self) -> str:
         inner = "*" if self.column is None else str(self.column)
         if self.aggregate is None:
@@ -84,12 +98,28 @@ ROWS = Term(None, Aggregate.COUNT)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A comparison of a term with values (two for BETWEEN, none for the null tests) or with another plan's rows."""
+    """A comparison of a term with another plan's rows or with values.
+
+    BETWEEN takes two values, the null tests none, IN and NOT IN one or more, all others one; another plan's rows go
+    with IN, NOT IN and the six comparisons. PlanError for anything else.
+    """
 
     term: Term
     operator: Operator
     values: tuple[Value, ...] = ()
     query: Union["Plan", None] = None
+
+    def __post_init__(self) -> None:
+        if self.query is not None:
+            if self.values or self.operator not in (*COMPARISONS, *MEMBERSHIPS):
+                raise PlanError(f"{self.operator} does not compare with rows and {len(self.values)} values")
+        elif self.operator in MEMBERSHIPS:
+            if not self.values:
+                raise PlanError(f"{self.operator} needs a value")
+        else:
+            expected = 2 if self.operator is Operator.BETWEEN else 0 if self.operator in NULL_TESTS else 1
+            if len(self.values) != expected:
+                raise PlanError(f"{self.operator} compares with {expected} values, got {len(self.values)}")
 
     def __str__(self) -> str:
         right = f"({self.query})" if self.query is not None else " and ".join(map(repr, self.values))
@@ -133,6 +163,12 @@ class Plan:
     limit: int | None = None
     distinct: bool = False
     combined: tuple[SetOperation, "Plan"] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.select or not all(self.where):
+            raise PlanError("a plan selects something, and its conditions have alternatives")
+        if self.limit is not None and self.limit < 0:
+            raise PlanError(f"a limit of {self.limit} rows")
 
     @property
     def tables(self) -> tuple[str, ...]:

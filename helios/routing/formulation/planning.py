@@ -16,6 +16,7 @@ from helios.routing.formulation.plan import (
     Operator,
     Order,
     Plan,
+    PlanError,
     SetOperation,
     Term,
 )
@@ -25,8 +26,11 @@ from helios.routing.formulation.settling import Settled
 
 
 def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None:
-    """The plan of a draft, or None where its tables do not connect or nothing is selected."""
-    return _Planner(draft, settled, schema).plan()
+    """The plan of a draft, or None where its tables do not connect, nothing is selected or no query can say it."""
+    try:
+        return _Planner(draft, settled, schema).plan()
+    except PlanError:
+        return None
 
 
 class _Planner:
@@ -276,8 +280,6 @@ class _Planner:
         if other is not None:
             return Condition(Term(column), operator, query=other)
         values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
-        if operator == Operator.BETWEEN and len(values) != 2:
-            return None
         return Condition(Term(column), operator, values)
 
     def _compared_row(self, part: Filter, column: ColumnRef) -> Plan | None:

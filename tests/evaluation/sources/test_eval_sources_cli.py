@@ -1,4 +1,4 @@
-"""`helios eval --sources`, and the registry of the public data, from the command line."""
+"""`helios eval sources`, and the registry of the public data, from the command line."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ SHARED = Path(__file__).parents[3].parent / "shared" / "data"
 
 
 def run_eval(*arguments):
-    return CliRunner().invoke(build_app(), ["eval", *map(str, arguments)])
+    return CliRunner().invoke(build_app(), ["eval", "sources", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -42,12 +42,11 @@ def town(tmp_path) -> Path:
     "wrong",
     [
         ["--questions", "q"],
-        ["--questions", "q", "--index", "i", "--gold"],
-        ["--questions", "q", "--index", "i", "--layout", "spider"],
+        ["--sources", "s"],
         ["--questions", "q", "--sources", "s", "--index", "i"],
         ["--questions", "q", "--sources", "s", "--baseline", "bm25-edge"],
         ["--questions", "q", "--sources", "s", "--method", "guess"],
-        ["--questions", "q", "--sources", "s", "--exact", "3"],
+        ["--questions", "q", "--sources", "s", "--layout", "nonsense"],
         ["--questions", "q", "--sources", "s", "--model", "m"],
         ["--questions", "q", "--sources", "s", "--per-question"],
         ["--questions", "q", "--sources", "s", "--baselines-only"],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.config import LlmSettings
+from helios.config import LanguageModelSettings
 from helios.evaluation.sources.judge import judge, judge_report, prompt
 from helios.evaluation.sources.outcomes import Outcome, Tried
 from helios.evaluation.sources.questions import SourceQuestion
@@ -28,7 +28,7 @@ def test_yes_no_and_not_judged(scripted_llm):
         server.Response(status=400),
     )
     pairs = [pair("a"), pair("b"), pair("c"), pair("d"), pair("e", tried=False)]
-    with LlmClient.open(LlmSettings(base_url=server.url, model="scripted", cache=None)) as client:
+    with LlmClient.open(LanguageModelSettings(base_url=server.url, model="scripted", cache=None)) as client:
         verdicts = judge(client, pairs, lambda question: [("Spreuer",)])
     assert [row.correct for row in verdicts] == [True, False, None, None, False]
     assert verdicts[0].reason == "it is named" and verdicts[4].reason == "no result"

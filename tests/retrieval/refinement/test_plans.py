@@ -7,8 +7,11 @@ import pytest
 
 from helios.corpus import CorpusStore, CorpusWriter
 from helios.graph import DataGraph
+from helios.index.reader import IndexReader
+from helios.index.visible import Numbering
 from helios.retrieval.refinement.columns import Kind, read_fact, typed_columns
 from helios.retrieval.refinement.dates import year_of
+from helios.retrieval.refinement.detector import Detector
 from helios.retrieval.refinement.execution import Executor
 from helios.retrieval.refinement.filters import row_filters
 from helios.retrieval.refinement.planning import FEATURES, Plan, lay_plans
@@ -42,7 +45,10 @@ def restored(tmp_path_factory: pytest.TempPathFactory) -> RestoredTable:
     graph = DataGraph.write(
         folder / "graph", rows, rows, [1] * 4, [0] * 4, [8] * 4, [0.9] * 4, segment_count=4, passage_count=4
     )
-    return RestoredTable(CorpusStore.open(folder / "corpus"), graph, 0, 0, np.array([3.0, 2.0, 1.0, np.nan]))
+    everything = np.arange(4)
+    index = IndexReader([], [], Numbering.of([everything], [everything], [4], [8], whole=True))
+    index.__dict__.update(corpus=CorpusStore.open(folder / "corpus"), graph=graph)
+    return RestoredTable(index, 0, 0, np.array([3.0, 2.0, 1.0, np.nan]))
 
 
 def plans(question: str, table: RestoredTable) -> list[Plan]:
@@ -100,6 +106,24 @@ def test_cues() -> None:
     assert (cue.sense, cue.larger, cue.place, cue.after) == (Sense.AGE, False, 2, ("player",))
     assert [c.place for c in read_cues("the 10th most populated area")] == [10]
     assert read_cues("What is the first name of the guest from West Bank at least once ?") == ()
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Who lives in Budapest ?", "What grows in the forest ?", "Which interest has the priest from Bucharest ?",
+     "Who won the contest in the Northwest ?", "What did the protest request ?",
+     "Whose harvest was the guest's bequest ?"],
+)  # fmt: skip
+def test_words_that_end_like_superlatives_are_no_cues(question: str) -> None:
+    assert read_cues(question) == ()
+    assert Detector.load().probability(question) == 0.0
+
+
+@pytest.mark.parametrize("word", ["longest", "oldest", "newest", "tallest", "latest", "greenest"])
+def test_a_superlative_beside_such_a_word_is_the_cue(word: str) -> None:
+    (cue,) = read_cues(f"Which is the {word} bridge of Budapest ?")
+    assert cue.word == word
+    assert Detector.load().probability(f"Which is the {word} bridge of Budapest ?") > 0.0
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from helios.routing.formulation.plan import (
     Operator,
     Order,
     Plan,
+    PlanError,
     SetOperation,
     Term,
 )
@@ -114,3 +115,51 @@ def test_joins_are_found_by_names_where_no_keys_are_declared():
     assert SchemaView.of(bare).connect(["Orders", "Customer"]) == (
         "Orders", (Join(ColumnRef("Orders", "CustomerID"), ColumnRef("Customer", "CustomerID")),),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operator", "values"),
+    [
+        (Operator.BETWEEN, (5,)), (Operator.BETWEEN, (1, 2, 3)), (Operator.EQ, ()), (Operator.GE, (5, 10)),
+        (Operator.CONTAINS, ()), (Operator.IS_NULL, (1,)), (Operator.IN, ()), (Operator.NOT_IN, ()),
+    ],
+)  # fmt: skip
+def test_a_condition_that_no_query_can_say_cannot_be_made(operator, values):
+    with pytest.raises(PlanError, match=str(operator)):
+        Condition(Term(WAGE), operator, values)
+
+
+@pytest.mark.parametrize("operator", [Operator.BETWEEN, Operator.CONTAINS, Operator.IS_NULL])
+def test_rows_are_compared_by_comparisons_alone(operator):
+    rows = Plan("player", (Term(WAGE, Aggregate.AVG),))
+    with pytest.raises(PlanError, match=str(operator)):
+        Condition(Term(WAGE), operator, query=rows)
+    with pytest.raises(PlanError, match="1 values"):
+        Condition(Term(WAGE), Operator.GT, (1,), query=rows)
+    above = Condition(Term(WAGE), Operator.GT, query=rows)
+    assert "> (SELECT AVG" in render(Plan("player", (ROWS,), where=((above,),)))
+
+
+def test_other_parts_that_no_query_can_say():
+    for aggregate in (None, Aggregate.SUM):
+        with pytest.raises(PlanError, match="number of rows"):
+            Term(None, aggregate)
+    for parts in ({"select": ()}, {"where": ((),)}, {"limit": -1}):
+        with pytest.raises(PlanError):
+            Plan(**{"table": "player", "select": (ROWS,), **parts})
+
+
+@pytest.mark.parametrize("operator", list(Operator))
+def test_whatever_can_be_made_can_be_written(operator):
+    """Every operator, with every number of values: a query that runs, or no condition."""
+    made = []
+    with duckdb.connect() as connection:
+        connection.execute('CREATE TABLE player (name TEXT, "club id" INTEGER, wage REAL)')
+        for count in range(4):
+            try:
+                condition = Condition(Term(NAME), operator, ("a", "b", "c")[:count])
+            except PlanError:
+                continue
+            made.append(count)
+            connection.execute(render(Plan("player", (ROWS,), where=((condition,),)), "duckdb"))
+    assert made

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from helios.evaluation.sources.loaders.shared import PARTS
@@ -16,7 +16,9 @@ from helios.evaluation.sources.reply import Layered
 from helios.evaluation.sources.report import summarise
 from helios.evaluation.sources.run import run_system
 from helios.executors.base import Language, NativeQuery
-from helios.routing.formulation.generator import THRESHOLD, SqlGenerator
+from helios.routing.formulation.generator import THRESHOLD, SqlGenerator, read_question
+from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.sql import render
 from helios.routing.selection import OracleSelector
 from helios.sources.registry import Registry
 
@@ -101,15 +103,29 @@ def test_an_explanation_names_what_was_not_read(sources, generator):
     assert "zebra" in best.explanation
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.lists(st.sampled_from(WORDS.split()), max_size=25).map(" ".join), st.text(max_size=60)))
+@example("how between 5 flights")
+@example("flights with price between 10 and 20 or more")
+@example("how many airlines have between 5 flights and more than 2 airports")
 def test_any_question_gives_only_queries_that_run(sources, generator, question):
-    candidates = generator.formulate(question, sources["air"])
+    source = sources["air"]
+    for reading in read_question(question, SchemaView.of(source.descriptor().schema), source.find_values):
+        source.execute(NativeQuery(Language.SQL, render(reading.plan)))
+    candidates = generator.formulate(question, source)
     confidences = [candidate.confidence for candidate in candidates]
     assert confidences == sorted(confidences, reverse=True)
     for candidate in candidates:
         assert 0.0 <= candidate.confidence <= 1.0
-        sources["air"].execute(candidate.query)
+        source.execute(candidate.query)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Show the flight numbers with a ticket price between 70.", "how between 5 flights", "How many flights between 5?"],
+)
+def test_half_a_range_is_not_answered(sources, generator, question):
+    assert all(candidate.confidence < THRESHOLD for candidate in generator.formulate(question, sources["air"]))
 
 
 @pytest.mark.skipif(not SPIDER.is_dir(), reason="needs ../shared/data/spider")

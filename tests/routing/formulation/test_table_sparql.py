@@ -8,12 +8,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from helios.evaluation.sources.agreement import Agreement, agreement
 from helios.evaluation.sources.match import is_ordered
 from helios.evaluation.sources.questions import TIES, UNTYPED, SourceQuestion
-from helios.executors.base import Language
+from helios.executors.base import Language, NativeQuery
 from helios.routing.formulation.asking import asks_nothing
+from helios.routing.formulation.generator import read_question
+from helios.routing.formulation.sparql import render_sparql
 from helios.routing.formulation.table_sparql import TableSparqlGenerator
 from helios.sources.base import Source
 from helios.sources.registry import Registry
@@ -21,6 +25,11 @@ from helios.sources.registry import Registry
 DATABASES = Path(__file__).parent / "databases"
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 XSD = "http://www.w3.org/2001/XMLSchema#"
+WORDS = """
+    how many what is the of name flights airline airport with more than 5 and or not each most highest 'Oslo' Norway
+    average total , ? ordered by descending between 10 country whose do have no different number price older before 2000
+    first last maximum contain letter both in for per 12.5 2021-03-04
+"""
 GATE = 0.5
 STYLES = ("direct", "ontology")
 
@@ -138,6 +147,16 @@ def test_keys_and_links_are_read_from_the_graph(graphs, generator):
 def test_nothing_is_answered_where_the_graph_is_not_spoken_of(graphs, generator, question):
     candidates = generator.formulate(question, graphs["air_direct"])
     assert all(candidate.confidence < GATE for candidate in candidates)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(WORDS.split()), max_size=18).map(" ".join))
+@example("how between 5 flights")
+def test_any_question_gives_only_queries_that_run(graphs, generator, question):
+    source = graphs["air_ontology"]
+    tables, view = generator.tables(source)
+    for reading in read_question(question, view, lambda phrases: tables.find_values(source, phrases)):
+        source.execute(NativeQuery(Language.SPARQL, render_sparql(reading.plan, tables)))
 
 
 @pytest.mark.parametrize("value", ['Oslo"', "Os\\lo", "Oslo' }", "Oslo\n} LIMIT 1"])

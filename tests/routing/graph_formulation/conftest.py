@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from helios.errors import QueryFailed
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.values import Iri, Literal
 from helios.routing.formulation.entity_linking import folded, similarity
@@ -134,7 +135,10 @@ class SmallLibrary:
         )
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
-        result: Any = self.connection.execute(query.text, dict(query.parameters))
+        try:
+            result: Any = self.connection.execute(query.text, dict(query.parameters))
+        except RuntimeError as error:
+            raise QueryFailed(str(error)) from None
         rows = []
         while result.has_next():
             rows.append(tuple(result.get_next()))

@@ -1,13 +1,27 @@
 """Questions over a small property graph, run in the engine."""
 
-import pytest
+import re
 
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from helios.errors import QueryFailed
 from helios.routing.formulation.cypher_generator import CypherGenerator
-from helios.routing.formulation.graph_plan import Condition, GraphPlan, Item, Node, write_cypher
+from helios.routing.formulation.graph_plan import Condition, GraphPlan, Hop, Item, Node, write_cypher
 from helios.routing.formulation.graph_reading import GraphReading
 from helios.routing.formulation.graph_vocabulary import GraphVocabulary
+from helios.routing.formulation.plan import PlanError
 from helios.routing.formulation.word_forms import name_words, number, same_noun, same_verb
 from helios.sources.descriptor import Column, GraphSchema, NodeLabel, RelationshipType
+
+WORDS = """
+    how many which what is the of name books writers shelf with more than 5 and or not each most average price pages
+    title born between 1950 10 'Salt' Ida Berg wrote lent stand on top 2 oldest highest per different total , ? fewer
+    above contain first no without before after
+"""
+TYPES = re.compile("Cast failed|Cannot compare types|did not receive correct arguments")
+"""What the engine says of a number that is asked of a text or a flag."""
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +133,32 @@ class NoValues:
 
     def find_values(self, phrases, *, limit=5):
         return ()
+
+
+@settings(max_examples=150)
+@given(st.lists(st.sampled_from(WORDS.split()), max_size=18).map(" ".join))
+@example("stand or most average than 2 different 1950 what")
+@example("? after Ida 'Salt' 10 oldest books wrote 5 writers with no and after")
+@example("and more born than born 'Salt' not after average born many more what the name most pages stand")
+def test_any_question_gives_only_queries_that_can_be_written(generator, library, question) -> None:
+    for candidate in generator.formulate(question, library):
+        assert 0.0 <= candidate.confidence <= 1.0
+        try:
+            library.execute(candidate.query)
+        except QueryFailed as error:
+            assert TYPES.search(str(error)), candidate.query.text
+
+
+def test_groups_are_sorted_by_what_is_returned_of_them(library) -> None:
+    nodes, hops = (Node("w", "Writer"), Node("b", "Book")), (Hop("r", "WROTE", "w", "b"),)
+    name, born, books = Item("w", "name"), Item("w", "born"), Item("b", None, "count")
+    many = (Condition(books, ">", 0),)
+    plan = GraphPlan(nodes, hops, select=(name, born), having=many, order=born, descending=False)
+    assert [row[0] for row in library.execute(write_cypher(plan)).rows] == ["Ida Berg", "Tom Lund", "Eva Holm"]
+    for parts in ({"select": (name,), "having": many}, {"select": (name, books)}):
+        with pytest.raises(PlanError, match="sorted by what is returned"):
+            GraphPlan(nodes, hops, order=born, **parts)
+    with pytest.raises(PlanError, match="returns something"):
+        GraphPlan(nodes)
+    with pytest.raises(PlanError, match="the pattern lacks: b"):
+        GraphPlan(nodes[:1], hops, select=(name,))

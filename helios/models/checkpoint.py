@@ -1,0 +1,171 @@
+"""The weights of a BERT-shaped encoder as plain arrays: a published checkpoint, and a trained adapter added to it.
+
+Reads the usual `config.json` and `model.safetensors`; names of tensors become those of `helios.models.bert`. Absolute
+positions, post-layer-norm, exact GELU; anything else is refused. Needs no torch.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.errors import ModelError
+
+FloatArray = NDArray[np.float32]
+LAYER_NAMES = {
+    "attention.self.query": "query",
+    "attention.self.key": "key",
+    "attention.self.value": "value",
+    "attention.output.dense": "output",
+    "attention.output.LayerNorm": "output_norm",
+    "intermediate.dense": "up",
+    "output.dense": "down",
+    "output.LayerNorm": "down_norm",
+}
+"""Names in published BERT checkpoints → names here."""
+
+
+@dataclass(frozen=True, slots=True)
+class BertConfig:
+    """The sizes of a BERT encoder, under the names of its `config.json`."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+    max_position_embeddings: int
+    type_vocab_size: int
+    layer_norm_eps: float
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor that an encoder of these sizes has."""
+        size, inner = self.hidden_size, self.intermediate_size
+        shapes: dict[str, tuple[int, ...]] = {
+            "embeddings.word_embeddings.weight": (self.vocab_size, size),
+            "embeddings.position_embeddings.weight": (self.max_position_embeddings, size),
+            "embeddings.token_type_embeddings.weight": (self.type_vocab_size, size),
+            "embeddings.LayerNorm.weight": (size,),
+            "embeddings.LayerNorm.bias": (size,),
+        }
+        linear = {name: (size, size) for name in ("query", "key", "value", "output")}
+        linear |= {"up": (inner, size), "down": (size, inner)}
+        for number in range(self.num_hidden_layers):
+            for name, shape in linear.items():
+                shapes[f"layers.{number}.{name}.weight"] = shape
+                shapes[f"layers.{number}.{name}.bias"] = shape[:1]
+            for name in ("output_norm", "down_norm"):
+                shapes |= {f"layers.{number}.{name}.{kind}": (size,) for kind in ("weight", "bias")}
+        return shapes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checkpoint:
+    """An encoder's sizes, its tensors in fp32, and those of the heads that an adapter brought."""
+
+    config: BertConfig
+    tensors: Mapping[str, FloatArray]
+    heads: Mapping[str, FloatArray]
+
+
+def read_checkpoint(folder: Path, adapter: Path | None = None) -> Checkpoint:
+    """Read `config.json` and `model.safetensors`, and add an adapter's updates; ModelError if they do not fit."""
+    config = read_config(folder)
+    found = {local_name(name): tensor for name, tensor in read_tensors(folder / "model.safetensors")[0].items()}
+    shapes = config.shapes()
+    missing = [name for name in shapes if name not in found]
+    if missing:
+        raise ModelError(f"{folder}/model.safetensors lacks {missing[0]} and {len(missing) - 1} more tensors")
+    for name, shape in shapes.items():
+        if found[name].shape != shape:
+            raise ModelError(
+                f"{folder}: config.json and model.safetensors do not fit together: {name} is {found[name].shape}, "
+                f"expected {shape}"
+            )
+    tensors = {name: found[name] for name in shapes}
+    heads = _updated(tensors, adapter) if adapter is not None else {}
+    return Checkpoint(config, tensors, heads)
+
+
+def read_config(folder: Path) -> BertConfig:
+    """The sizes in a folder's `config.json`; ModelError for anything but a BERT as we know it."""
+    try:
+        raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder}: no readable model (config.json, model.safetensors): {error}") from error
+    if raw.get("model_type") != "bert" or raw.get("hidden_act") != "gelu":
+        raise ModelError(f"{folder}: expected a BERT with GELU, found {raw.get('model_type')} {raw.get('hidden_act')}")
+    if raw.get("position_embedding_type", "absolute") != "absolute":
+        raise ModelError(f"{folder}: expected absolute positions, found {raw['position_embedding_type']}")
+    unset = [name for name in BertConfig.__dataclass_fields__ if name not in raw]
+    if unset:
+        raise ModelError(f"{folder}/config.json lacks {', '.join(unset)}")
+    return BertConfig(**{name: raw[name] for name in BertConfig.__dataclass_fields__})
+
+
+def local_name(name: str) -> str:
+    """The name of a published tensor here."""
+    name = name.removeprefix("bert.")
+    if not name.startswith("encoder.layer."):
+        return name
+    number, _, rest = name.removeprefix("encoder.layer.").partition(".")
+    module, _, parameter = rest.rpartition(".")
+    return f"layers.{number}.{LAYER_NAMES.get(module, module)}.{parameter}"
+
+
+def read_tensors(path: Path) -> tuple[dict[str, FloatArray], dict[str, str]]:
+    """The floating-point tensors of a safetensors file in fp32, and its metadata; ModelError if it cannot be read."""
+    from safetensors import SafetensorError, deserialize, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = dict(file.metadata() or {})
+        stored: Any = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path}: no readable model ({error})") from error
+    return {name: _fp32(one) for name, one in stored if one["dtype"] in _FLOATS}, metadata
+
+
+_FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+def _fp32(stored: Mapping[str, object]) -> FloatArray:
+    """A stored tensor in fp32; bf16 is the upper half of one."""
+    data, shape = stored["data"], stored["shape"]
+    match stored["dtype"]:
+        case "BF16":
+            halves = np.frombuffer(data, np.uint16)  # type: ignore[call-overload]
+            values = (halves.astype(np.uint32) << 16).view(np.float32)
+        case "F16" | "F64" as kind:
+            values = np.frombuffer(data, np.float16 if kind == "F16" else np.float64).astype(np.float32)  # type: ignore[call-overload]
+        case _:
+            values = np.frombuffer(data, np.float32)  # type: ignore[call-overload]
+    reshaped: FloatArray = values.reshape(shape)
+    return reshaped
+
+
+def _updated(tensors: dict[str, FloatArray], path: Path) -> dict[str, FloatArray]:
+    """Add the updates of an adapter's file (`helios.models.adapters`) in place; returns the tensors of its heads."""
+    stored, metadata = read_tensors(path)
+    try:
+        scale = np.float32(metadata["scale"])
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"{path}: no readable adapter (metadata without a scale: {error})") from error
+    for name in sorted(stored):
+        if name.endswith(".delta"):
+            target = name.removesuffix(".delta")
+            if target not in tensors or tensors[target].shape != stored[name].shape:
+                raise ModelError(f"{path}: {name} does not fit this encoder; was it trained from another base?")
+            tensors[target] = tensors[target] + stored[name]
+        if not name.endswith(".A"):
+            continue
+        target = f"{name.removesuffix('.A')}.weight"
+        down, up, weight = stored[name], stored.get(f"{name.removesuffix('.A')}.B"), tensors.get(target)
+        if weight is None or up is None or (up.shape[0], down.shape[1]) != weight.shape:
+            raise ModelError(f"{path}: {name} does not fit {target} of this encoder; was it trained from another base?")
+        tensors[target] = weight + scale * (up @ down)
+    return {name: tensor for name, tensor in stored.items() if name.startswith("head.")}

@@ -1,0 +1,136 @@
+"""A BERT-shaped encoder as an OpenVINO graph, made from its weights: no torch, no tracing, a third of a second.
+
+Each text is read alone, at its own length: a vector then depends on nothing but its text, however many others are
+read at the same moment, and no padding is computed. Several texts run at once, one processor each.
+
+Shape legend: B batch, L tokens, D hidden size, H heads.
+"""
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.models.checkpoint import BertConfig, Checkpoint
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+
+def is_installed() -> bool:
+    """Whether this interpreter has OpenVINO."""
+    return find_spec("openvino") is not None
+
+
+class CompiledBert:
+    """Unit token vectors of single texts; threads may share it, and each has a request of its own."""
+
+    def __init__(self, checkpoint: Checkpoint, *, bf16: bool, lanes: int = 1) -> None:
+        self.lanes = lanes
+        self._compiled = compiled(bert_graph(checkpoint), bf16=bf16, lanes=lanes)
+        self._own = threading.local()
+        self._pool = ThreadPoolExecutor(lanes, thread_name_prefix="encode") if lanes > 1 else None
+
+    def vectors(self, ids: Sequence[int]) -> FloatArray:
+        """The vectors (L, D) of one text's tokens, unit length, from their numbers."""
+        if not hasattr(self._own, "request"):
+            self._own.request = self._compiled.create_infer_request()
+        output = self._own.request.infer([np.array([ids], np.int64)])[0]
+        return np.array(output[0], np.float32)
+
+    def many(self, texts: Iterable[Sequence[int]]) -> Iterator[FloatArray]:
+        """The vectors of every text, in order, `lanes` texts at a time."""
+        if self._pool is None:
+            yield from map(self.vectors, texts)
+        else:
+            yield from self._pool.map(self.vectors, texts)
+
+
+def compiled(graph: Any, *, bf16: bool, lanes: int) -> Any:
+    """A graph compiled for the processor, with `lanes` streams of one thread each."""
+    settings = {
+        "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
+        "INFERENCE_NUM_THREADS": lanes,
+        "NUM_STREAMS": lanes,
+    }
+    return silent_openvino().Core().compile_model(graph, "CPU", settings)
+
+
+def silent_openvino() -> ModuleType:
+    """OpenVINO, imported without its telemetry, which reports to its makers that it was imported.
+
+    It takes the package for not installed and goes without. An OpenVINO that was imported before stays as it is.
+    """
+    telemetry = "openvino_telemetry"
+    hidden = "openvino" not in sys.modules and sys.modules.setdefault(telemetry, None) is None  # type: ignore[arg-type]
+    try:
+        return import_module("openvino")
+    finally:
+        if hidden:
+            del sys.modules[telemetry]
+
+
+def bert_graph(checkpoint: Checkpoint) -> Any:
+    """Token numbers (B, L), none of them padding, to unit vectors (B, L, D), as an OpenVINO model."""
+    openvino = silent_openvino()
+    build = _Builder(import_module("openvino.opset13"), checkpoint)
+    ids = build.op.parameter([-1, -1], np.int64, name="ids")
+    hidden = build.embeddings(ids)
+    for number in range(checkpoint.config.num_hidden_layers):
+        hidden = build.layer(hidden, f"layers.{number}")
+    unit = build.op.normalize_l2(hidden, build.whole(-1), 1e-12, "max")
+    return openvino.Model([build.op.result(unit)], [ids], "bert")
+
+
+class _Builder:
+    """Nodes of the graph; names follow `helios.models.bert`."""
+
+    def __init__(self, op: Any, checkpoint: Checkpoint) -> None:
+        self.op = op
+        self.config: BertConfig = checkpoint.config
+        self.tensors = checkpoint.tensors
+
+    def embeddings(self, ids: Any) -> Any:
+        op = self.op
+        length = op.gather(op.shape_of(ids), self.whole(1), self.whole(0))
+        positions = self._constant("embeddings.position_embeddings.weight")
+        positions = op.slice(positions, self.whole(0), length, self.whole(1), self.whole(0))
+        words = op.gather(self._constant("embeddings.word_embeddings.weight"), ids, op.constant(np.array(0, np.int64)))
+        types = op.constant(self.tensors["embeddings.token_type_embeddings.weight"][0].copy())
+        return self._norm(op.add(op.add(words, positions), types), "embeddings.LayerNorm")
+
+    def layer(self, hidden: Any, name: str) -> Any:
+        op, heads = self.op, self.config.num_attention_heads
+        size = self.config.hidden_size // heads
+
+        def split(part: str) -> Any:
+            shaped = op.reshape(self._linear(hidden, f"{name}.{part}"), self.whole(0, 0, heads, size), True)
+            return op.transpose(shaped, self.whole(0, 2, 1, 3))
+
+        mixed = op.scaled_dot_product_attention(split("query"), split("key"), split("value"))
+        mixed = op.reshape(op.transpose(mixed, self.whole(0, 2, 1, 3)), self.whole(0, 0, heads * size), True)
+        hidden = self._norm(op.add(hidden, self._linear(mixed, f"{name}.output")), f"{name}.output_norm")
+        inner = op.gelu(self._linear(hidden, f"{name}.up"), "erf")
+        return self._norm(op.add(hidden, self._linear(inner, f"{name}.down")), f"{name}.down_norm")
+
+    def whole(self, *numbers: int) -> Any:
+        """A constant list of whole numbers."""
+        return self.op.constant(np.array(numbers, np.int64))
+
+    def _linear(self, value: Any, name: str) -> Any:
+        product = self.op.matmul(value, self._constant(f"{name}.weight"), False, True)
+        return self.op.add(product, self._constant(f"{name}.bias"))
+
+    def _norm(self, value: Any, name: str) -> Any:
+        centred = self.op.mvn(value, self.whole(-1), True, self.config.layer_norm_eps, "inside_sqrt")
+        return self.op.add(self.op.multiply(centred, self._constant(f"{name}.weight")), self._constant(f"{name}.bias"))
+
+    def _constant(self, name: str) -> Any:
+        return self.op.constant(np.ascontiguousarray(self.tensors[name]))

@@ -1,0 +1,1 @@
+"""Query-relevant node expansion (HELIOS 4.2): edges that the data graph lacks."""

@@ -1,0 +1,1 @@
+"""The fused score of an edge, its features, and the learned ranking over them."""
