@@ -32,6 +32,7 @@ from helios.config import Config, load_config
 from helios.corpus.where import Where
 from helios.errors import HeliosError, IndexFormatError
 from helios.graph import DataGraph
+from helios.index.products import load_kernels
 from helios.index.reader import Corpus, IndexReader
 from helios.index.search import EdgeSearch
 from helios.index.settings import search_settings
@@ -181,6 +182,7 @@ class Engine:
                     "encoder.adapter to those that it was built with, or rebuild"
                 )
         usual = self.models.pipeline(self.config, self.index)
+        load_kernels()
         return replace(usual, stages=tuple(self._arrange(usual.stages)))
 
     @once

@@ -14,12 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from helios.index.simd import LANES, best_of_tokens, max_of_rows, star_sums
-
-
-def padded(count: int) -> int:
-    """The number of lanes that hold `count` query tokens."""
-    return max(LANES, -(-count // LANES) * LANES)
+from helios.index.simd import best_of_tokens, max_of_rows, star_sums
 
 
 class StoredTokens(NamedTuple):

@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from helios.errors import ConfigError, IndexFormatError
+from helios.index.products import products
 
 FloatArray = NDArray[np.float32]
 ByteArray = NDArray[np.uint8]
@@ -121,7 +122,7 @@ class Quantiser:
 
     def decode(self, quantised: QuantisedVectors) -> FloatArray:
         """The stored approximation of the original vectors, rotated back: (T, D)."""
-        return np.ascontiguousarray(self.decode_rotated(quantised) @ self.rotation_DD, dtype=np.float32)
+        return products(self.decode_rotated(quantised), self.rotation_DD.T)
 
     def decode_rotated(self, quantised: QuantisedVectors) -> FloatArray:
         """The stored approximation as it is kept, rotated: (T, D)."""

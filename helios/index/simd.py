@@ -10,6 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
@@ -137,9 +138,43 @@ def _best_of_tokens(
     return types.void(*arguments), generate
 
 
+def _two_products(
+    typing: Any, vectors: Any, one: Any, other: Any, dimension: Any, columns: Any, out: Any, width: Any
+) -> Any:
+    """out[one] and out[other] = the products of these rows of `vectors` (R, D) with `columns` (D, width), all float32.
+
+    Two rows at a time keep a processor's multipliers busy.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vectors, columns, out = (_data(context, builder, signature, args, n) for n in (0, 4, 5))
+        rows, dimension, width = args[1:3], args[3], args[6]
+        own = [builder.gep(vectors, [builder.mul(row, dimension)]) for row in rows]
+
+        def block(lane: Any) -> None:
+            def step(d: Any, sums: list[Any]) -> list[Any]:
+                column = _load(builder, columns, _at(builder, d, width, lane), _FLOATS)
+                values = [_spread(builder, builder.load(builder.gep(row, [d]))) for row in own]
+                return [
+                    builder.call(_fused(builder), [value, column, known])
+                    for value, known in zip(values, sums, strict=True)
+                ]
+
+            zeros = [ir.Constant(_FLOATS, [0.0] * LANES)] * 2
+            sums = _loop(builder, ir.Constant(_I64, 0), dimension, zeros, step)
+            for row, found in zip(rows, sums, strict=True):
+                _store(builder, found, out, _at(builder, row, width, lane))
+
+        _lane_blocks(builder, width, block)
+        return context.get_dummy_value()
+
+    return types.void(vectors, one, other, dimension, columns, out, width), generate
+
+
 max_of_rows: Any = intrinsic(_max_of_rows)
 star_sums: Any = intrinsic(_star_sums)
 best_of_tokens: Any = intrinsic(_best_of_tokens)
+two_products: Any = intrinsic(_two_products)
 """Called from compiled kernels with the arguments after the first."""
 
 
@@ -206,6 +241,12 @@ def _spread(builder: Any, value: Any) -> Any:
     nothing = ir.Constant(_FLOATS, ir.Undefined)
     first = builder.insert_element(nothing, value, ir.Constant(_I32, 0))
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES))
+
+
+def _fused(builder: Any) -> Any:
+    """The function a · b + c of LANES floats, rounded once."""
+    kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
+    return get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")  # type: ignore[no-untyped-call]
 
 
 def _larger(builder: Any, one: Any, other: Any) -> Any:

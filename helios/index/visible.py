@@ -25,7 +25,8 @@ from helios.index.lexical import (
     term_hash,
     terms_of,
 )
-from helios.index.maxsim import QueryTables, node_bounds, node_maxima, padded
+from helios.index.maxsim import QueryTables, node_bounds, node_maxima
+from helios.index.products import padded, products
 from helios.index.quantiser import Quantiser
 from helios.index.tokens import TokenStore
 from helios.models.encoder import TokenVectors
@@ -231,10 +232,8 @@ class VisibleTokens:
 
     def tables(self, vectors_QD: FloatArray, weights_Q: FloatArray) -> tuple[tuple[QueryTables, ...], np.float32]:
         """For each codebook what question tokens (Q, D, padded) reach with its centroids and residuals; the step."""
-        rotated = [vectors_QD @ codec.rotation_DD.T for codec in self.codecs]
-        cosines = [
-            np.ascontiguousarray(codec.centroids_KD @ own.T) for codec, own in zip(self.codecs, rotated, strict=True)
-        ]
+        rotated = [products(vectors_QD, codec.rotation_DD) for codec in self.codecs]
+        cosines = [products(codec.centroids_KD, own) for codec, own in zip(self.codecs, rotated, strict=True)]
         weighted = [np.maximum(own * weights_Q, 0.0) for own in cosines]
         step = np.float32(max(1e-6, *(float(own.max(initial=0.0)) for own in weighted)) / 255.0)
         tables = []

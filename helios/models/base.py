@@ -27,23 +27,16 @@ class BaseModel:
 
 
 def find_base_model(configured: str | None = None) -> BaseModel:
-    """The base encoder: a configured folder, the local hub cache, the installed package, or the hub, in this order.
+    """The base encoder: a configured folder, the installed package, the local hub cache, or the hub, in this order.
 
-    A cache that holds another revision is passed over. Raises ModelError if there is no base, or if the only one found
-    does not have the pinned weights.
+    Raises ModelError if there is no base, or if the first one found does not have the pinned weights.
     """
     if configured is not None:
         return _checked(Path(configured).expanduser(), "config", pinned=False)
-    cached, package = _hub_cache(), _package()
-    if cached is not None:
-        try:
-            return _checked(cached, "hub cache", pinned=True)
-        except ModelError as error:
-            if package is None:
-                raise
-            log.info("%s; the installed package is used", error)
-    if package is not None:
+    if (package := _package()) is not None:
         return _checked(package, "package", pinned=True)
+    if (cached := _hub_cache()) is not None:
+        return _checked(cached, "hub cache", pinned=True)
     return _checked(_download(), "hub", pinned=True)
 
 

@@ -6,6 +6,7 @@ questions always in fp32, where 20 tokens cost milliseconds.
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 MAX_QUESTION_TOKENS = 128
+LETTER = re.compile(r"[^\W_]")
+"""A letter or a digit of any alphabet."""
 HEAD_TOKENS = 32
 """The first tokens of a long text, its titles, that every further window begins with."""
 SHIPPED_ADAPTER = Path(__file__).parent / "weights" / "token-encoder.safetensors"
@@ -173,6 +176,10 @@ class MiniLMEncoder:
             batch_tokens=self.batch_tokens, threads=self.threads,
         )  # fmt: skip
 
+    def load_ahead(self, *, documents: bool) -> None:
+        """Read and compile now what the first question, or the first document, would wait for."""
+        _ = self._documents if documents else self._questions
+
     def count_tokens(self, texts: Sequence[str]) -> int:
         """Tokens that the texts would be stored as."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
@@ -308,5 +315,5 @@ def _kept_tokens(tokenizer: Any) -> NDArray[np.bool_]:
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     keep = np.zeros(max(vocabulary.values()) + 1, bool)
     for token, number in vocabulary.items():
-        keep[number] = token not in special and any(character.isalnum() for character in token)
+        keep[number] = token not in special and LETTER.search(token) is not None
     return keep

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.graph import Subgraph
+from helios.index.products import products, weighted_sums
 from helios.index.reader import IndexReader
 from helios.index.search import PairScores
 from helios.models.encoder import TokenEncoder, TokenVectors
@@ -41,8 +42,7 @@ class JointEdges:
         texts = [" ".join(node_texts(index, edge)) for edge in edges]
         with self._turn:
             maxima_EQ = token_maxima(self.encoder, texts, tokens.vectors)
-        scores: FloatArray = maxima_EQ @ index.tokens.token_weights(tokens.ids)
-        return scores
+        return weighted_sums(maxima_EQ, index.tokens.token_weights(tokens.ids))
 
     def scorer(self, fused: FusedModel) -> "NewJointEdges":
         """What scores edges that were not retrieved."""
@@ -116,8 +116,7 @@ def apart_maxsim(encoder: TokenEncoder, index: IndexReader, tokens: TokenVectors
     best_EQ = np.zeros((len(edges), len(tokens.vectors)), np.float32)
     for place, texts in enumerate(nodes):
         best_EQ[place] = maxima[[places[text] for text in texts]].max(axis=0)
-    scores: FloatArray = best_EQ @ index.tokens.token_weights(tokens.ids)
-    return scores
+    return weighted_sums(best_EQ, index.tokens.token_weights(tokens.ids))
 
 
 def node_texts(index: IndexReader, edge: Edge) -> list[str]:
@@ -134,7 +133,7 @@ def token_maxima(encoder: TokenEncoder, texts: Sequence[str], vectors_QD: FloatA
     """Largest product of each question token with the tokens of each text: (texts, Q)."""
     maxima = np.zeros((len(texts), len(vectors_QD)), np.float32)
     for place, tokens in enumerate(encoder.encode_documents(texts)):
-        maxima[place] = (tokens.vectors @ vectors_QD.T).max(axis=0)
+        maxima[place] = products(tokens.vectors, vectors_QD).max(axis=0)
     return maxima
 
 

@@ -6,6 +6,7 @@ once and lends it to other pipelines with the same settings: variants of a pipel
 
 import logging
 from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,8 @@ class Models:
         self._loaded: dict[Hashable, Any] = {}
         self._lock = RLock()
         self._open = ExitStack()
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="load")
+        """Compiles encoders while the caller goes on; who needs one waits, and meets the error if there is one."""
 
     def __repr__(self) -> str:
         return f"Models({len(self._loaded)} loaded, threads={self.threads})"
@@ -93,10 +96,12 @@ class Models:
         settings, more = config.encoder, config.advanced.encoder
 
         def load() -> MiniLMEncoder:
-            return MiniLMEncoder.load(
+            encoder = MiniLMEncoder.load(
                 settings.model, adapter=settings.adapter, runtime=settings.runtime, max_tokens=more.max_tokens,
                 windows=more.windows, batch_tokens=more.batch_tokens, threads=self.threads,
             )  # fmt: skip
+            self._ahead.submit(encoder.load_ahead, documents=False)
+            return encoder
 
         return self._once(("encoder", settings, more), load)
 
@@ -130,11 +135,14 @@ class Models:
         settings, more, encoder = config.rerank, config.advanced, config.encoder
 
         def load() -> LateReranking | None:
-            return load_late_reranking(
+            stage = load_late_reranking(
                 settings.model, base=encoder.model, first=settings.edges, max_tokens=more.encoder.max_tokens,
                 runtime=encoder.runtime, threads=self.threads, megabytes=more.rerank.cache_mb,
                 within=more.rerank.within, tokens=more.rerank.tokens,
             )  # fmt: skip
+            if stage is not None and isinstance(stage.reading.encoder, MiniLMEncoder):
+                self._ahead.submit(stage.reading.encoder.load_ahead, documents=True)
+            return stage
 
         return self._once(("late", settings, more.rerank, encoder, more.encoder.max_tokens), load)
 
@@ -184,7 +192,8 @@ class Models:
         return self._once(("llm", settings), lambda: self._open.enter_context(LlmClient.open(settings)))
 
     def close(self) -> None:
-        """End what was opened: the client of a language model."""
+        """End what was opened: the client of a language model, and what still loads ahead."""
+        self._ahead.shutdown(wait=False, cancel_futures=True)
         self._open.close()
 
     def _refinement_models(self) -> "RefinementModels":

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from helios.errors import ModelError
 from helios.index.lexical import terms_of
+from helios.index.products import weighted_sums
 from helios.models.card import read_card
 from helios.retrieval.state import SearchState, pairs_of
 from helios.types import Origin, ScoredEdge
@@ -132,7 +133,7 @@ def _shares(state: SearchState, edges: Sequence[ScoredEdge]) -> tuple[FloatArray
     unknown = len(dict.fromkeys(terms_of(state.question))) - len(query.terms.terms)
     rarest = float(index.postings.statistics.rarity(np.zeros(1, np.int64))[0])
     whole = float(query.terms.idf_T.sum()) + max(0, unknown) * rarest
-    terms = held_ET @ query.terms.idf_T.astype(np.float64) / max(whole, 1e-9)
+    terms = weighted_sums(held_ET, query.terms.idf_T.astype(np.float64)) / max(whole, 1e-9)
     maxima = state.with_maxima(nodes).maxima
     assert maxima is not None
     places = maxima.places(nodes)
@@ -140,4 +141,4 @@ def _shares(state: SearchState, edges: Sequence[ScoredEdge]) -> tuple[FloatArray
         np.where(seen[:, None], maxima.values_UQ[places[side]], 0.0) for side, seen in zip(sides, there, strict=True)
     ]
     weights = query.weights_Q.astype(np.float64)
-    return terms, np.maximum(*reached) @ weights / max(float(weights.sum()), 1e-9)
+    return terms, weighted_sums(np.maximum(*reached), weights) / max(float(weights.sum()), 1e-9)

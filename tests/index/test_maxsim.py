@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helios.index.maxsim import (
-    LANES,
     EdgeBounds,
     FusedWeights,
     edge_scores,
     largest_above,
     node_bounds,
     node_maxima,
-    padded,
     star_bounds,
 )
+from helios.index.products import padded
+from helios.index.simd import LANES
 from helios.index.visible import Numbering, VisibleTokens
 
 LENGTHS = st.lists(st.integers(1, 11), min_size=1, max_size=7)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from helios.graph import DataGraph
 from helios.index import visible
-from helios.index.maxsim import LANES
 from helios.index.reader import IndexReader
 from helios.index.search import EdgeSearch, Fusion, Pairs, largest, places_in
+from helios.index.simd import LANES
 from helios.index.units import Units, edge_units, node_units
 from helios.index.visible import Query, Threads, query_of
 from helios.models.encoder import TokenVectors

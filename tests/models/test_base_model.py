@@ -46,14 +46,14 @@ def cached_revision(folder, tmp_path_factory, monkeypatch) -> Path:
     return snapshot
 
 
-def test_another_revision_in_the_hub_cache_is_passed_over(cached_revision, caplog):
-    with caplog.at_level("INFO"):
-        found = find_base_model()
+@pytest.mark.usefixtures("cached_revision")
+def test_the_installed_package_goes_before_another_revision_in_the_hub_cache():
+    found = find_base_model()
     assert (found.source, found.sha256) == ("package", WEIGHTS_SHA256)
-    assert f"{cached_revision}/model.safetensors has SHA-256" in caplog.text
 
 
-def test_another_revision_is_refused_where_there_is_nothing_else(cached_revision, monkeypatch):
+@pytest.mark.usefixtures("cached_revision")
+def test_another_revision_is_refused_where_there_is_nothing_else(monkeypatch):
     monkeypatch.setattr(base, "_package", lambda: None)
     with pytest.raises(ModelError, match="has SHA-256 .*expected 53aa5117.*set encoder.model=FOLDER"):
         find_base_model()

@@ -99,7 +99,7 @@ def test_stored_vectors_give_nearly_the_features_of_encoded_ones(engine, evidenc
     encoded = candidates_of(QUESTION, evidence, EncodedVectors(engine.encoder), edges=3)
     assert stored.spans == encoded.spans
     column = FEATURES.index("edge_similarity")
-    assert np.abs(stored.features[:, column] - encoded.features[:, column]).max() < 0.15
+    assert np.abs(stored.features[:, column] - encoded.features[:, column]).max() < 0.25
 
 
 def test_equal_answers_are_one(engine, evidence, vectors):

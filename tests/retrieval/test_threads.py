@@ -121,7 +121,7 @@ class CountedStage:
 
 
 class CountedEncoder:
-    """An encoder whose questions are counted."""
+    """An encoder whose questions are counted, also those that it reads beside documents."""
 
     def __init__(self, encoder: TokenEncoder, count: Count, what: str) -> None:
         self.encoder, self.count, self.what = encoder, count, what
@@ -132,6 +132,11 @@ class CountedEncoder:
     def encode_question(self, question: str) -> TokenVectors:
         self.count.note(self.what, question)
         return self.encoder.encode_question(question)
+
+    def encode_documents(self, texts: Sequence[str]) -> Iterator[TokenVectors]:
+        for question in set(QUESTIONS).intersection(texts):
+            self.count.note(self.what, question)
+        return self.encoder.encode_documents(texts)
 
 
 def counted(usual: Sequence[Stage], count: Count) -> Iterator[CountedStage]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from helios.graph import Subgraph
 from helios.index.lexical import term_hash, terms_of
+from helios.index.products import weighted_sums
 from helios.index.reader import IndexReader
 from helios.index.titles import TitleTerms
 from helios.retrieval.expansion.kernels import (
@@ -186,7 +187,7 @@ class _Finder:
         for table in [table for table, score in self.seeds.tables.items() if score >= self.least][: reach.tables]:
             members = np.arange(offsets[table], offsets[table + 1])
             if len(members) > reach.table_rows:
-                held = (self.index.postings.counts(self.query.terms, members) > 0) @ self.query.terms.idf_T
+                held = weighted_sums(self.index.postings.counts(self.query.terms, members) > 0, self.query.terms.idf_T)
                 members = members[np.argsort(-held, kind="stable")[: reach.table_rows]]
             rows.setdefault(table, set()).update(members.tolist())
         return {table: np.array(sorted(chosen), np.int64) for table, chosen in rows.items()}
@@ -293,7 +294,7 @@ class _Finder:
         idf_T = terms.idf_T / max(float(terms.idf_T.sum()), 1e-6)
         alone = bounds_UQ.sum(axis=1, dtype=np.int32) * step
         both = np.maximum(bounds_UQ[left], bounds_UQ[right]).sum(axis=1, dtype=np.int32) * step
-        shares = (held_UT[left] | held_UT[right]) @ idf_T
+        terms_alone, terms_both = weighted_sums(held_UT, idf_T), weighted_sums(held_UT[left] | held_UT[right], idf_T)
         starts = np.cumsum([0, *map(len, linked)])
         members = np.searchsorted(nodes, np.concatenate(linked)) if linked else np.zeros(0, np.int64)
         best_linked, terms_linked = best_of_linked(
@@ -303,8 +304,8 @@ class _Finder:
         return [
             both - both.max(), alone[left] - alone[left].max(), alone[right] - alone[right].max(), both - alone[left],
             both - best_linked[row_places], np.argsort(np.argsort(-both, kind="stable")),
-            held_UT[left] @ idf_T, held_UT[right] @ idf_T, shares - held_UT[left] @ idf_T,
-            shares - terms_linked[row_places],
+            terms_alone[left], terms_alone[right], terms_both - terms_alone[left],
+            terms_both - terms_linked[row_places],
         ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.index.products import weighted_sums
 from helios.index.reader import IndexReader
 from helios.index.search import NodeMaxima, Pairs, PairScores, places_in
 from helios.index.visible import Query
@@ -200,12 +201,13 @@ def _term_features(
     total = max(float(idf_T.sum()), 1e-6)
     numbers = idf_T * query.terms.is_number_T
     number_total = max(float(numbers.sum()), 1e-6)
-    share = edge @ idf_T / total
-    star = in_star @ idf_T / total
+    share, star, of_row, of_passage, new = (
+        weighted_sums(held, idf_T) / total for held in (edge, in_star, row, passage, passage & ~row)
+    )
     return [
-        row @ idf_T / total, passage @ idf_T / total, share, (~edge * idf_T).max(axis=1, initial=0.0),
-        row @ numbers / number_total, passage @ numbers / number_total, share - group_best(tables, share),
-        (passage & ~row) @ idf_T / total, star, star - group_best(tables, star), star - share,
+        of_row, of_passage, share, (~edge * idf_T).max(axis=1, initial=0.0),
+        weighted_sums(row, numbers) / number_total, weighted_sums(passage, numbers) / number_total,
+        share - group_best(tables, share), new, star, star - group_best(tables, star), star - share,
     ]  # fmt: skip
 
 
@@ -219,7 +221,7 @@ def token_features(
     maxima_UQ = np.concatenate([maxima_UQ, np.zeros((1, len(weights_Q)), np.float32)])
     row, passage = maxima_UQ[left], maxima_UQ[right]
     edge = np.maximum(row, passage)
-    shares = [(side > MATCHED) @ weights_Q / total for side in (row, passage, edge)]
+    shares = [weighted_sums(side > MATCHED, weights_Q) / total for side in (row, passage, edge)]
     return [*shares, np.where(weights_Q > 1.0, edge, 1.0).min(axis=1)]
 
 

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from helios.bounded import Bounded
 from helios.errors import ModelError
+from helios.index.products import products, weighted_sums
 from helios.index.reader import IndexReader
 from helios.models.base import WEIGHTS_SHA256, find_base_model
-from helios.models.encoder import MiniLMEncoder, TokenEncoder
+from helios.models.encoder import MAX_QUESTION_TOKENS, MiniLMEncoder, TokenEncoder, TokenVectors
 from helios.models.routes import Runtime
 from helios.models.text import passage_text, segment_text
 from helios.retrieval.ranking.features import FEATURES, group_best, tables_of, token_features
@@ -111,16 +112,19 @@ class NodeReading:
     def __repr__(self) -> str:
         return f"NodeReading({self.encoder!r})"
 
-    def nodes(self, index: IndexReader, nodes: Sequence[int]) -> list[FloatArray]:
-        """Unit vectors (tokens, D) of every node's tokens."""
+    def read(
+        self, index: IndexReader, question: str, nodes: Sequence[int]
+    ) -> tuple[TokenVectors, list[FloatArray]]:  # fmt: skip
+        """The question's tokens, and unit vectors (tokens, D) of every node's; the encoder reads them all at once."""
         texts = [_text(index, node) for node in nodes]
         keys = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
         found = {key: vectors for key in keys if (vectors := self._kept.get(key)) is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        for key, tokens in zip(missing, self.encoder.encode_documents(list(missing.values())), strict=True):
+        asked, *read = self.encoder.encode_documents([question, *missing.values()])
+        for key, tokens in zip(missing, read, strict=True):
             found[key] = tokens.vectors.astype(np.float16)
             self._kept.put(key, found[key])
-        return [found[key].astype(np.float32) for key in keys]
+        return asked.first(MAX_QUESTION_TOKENS), [found[key].astype(np.float32) for key in keys]
 
 
 def load_late_reranking(
@@ -160,13 +164,13 @@ def late_features(state: SearchState, reading: NodeReading, head: Sequence[Score
     scores = np.array([scored.score for scored in head], np.float32)
     pairs = pairs_of(index, edges)
     nodes = pairs.nodes(index.node_count)
-    tokens = reading.encoder.encode_question(state.question)
+    tokens, read = reading.read(index, state.question, nodes.tolist())
     weights_Q = index.tokens.token_weights(tokens.ids)
-    maxima_UQ = _maxima(reading.nodes(index, nodes.tolist()), tokens.vectors)
+    maxima_UQ = _maxima(read, tokens.vectors)
     places = [np.where(side < index.node_count, np.searchsorted(nodes, side), -1) for side in (pairs.left, pairs.right)]
     row, passage = np.concatenate([maxima_UQ, np.zeros((1, len(weights_Q)), np.float32)])[places]
-    maxsim = np.maximum(row, passage) @ weights_Q
-    segment = np.where((places[0] < 0)[:, None], passage, row) @ weights_Q
+    maxsim = weighted_sums(np.maximum(row, passage), weights_Q)
+    segment = weighted_sums(np.where((places[0] < 0)[:, None], passage, row), weights_Q)
     columns = [
         scores - scores.max(), np.arange(len(edges)),
         maxsim - maxsim.max(), segment - segment.max(), maxsim - segment,
@@ -178,7 +182,7 @@ def late_features(state: SearchState, reading: NodeReading, head: Sequence[Score
 
 def _maxima(read: Sequence[FloatArray], question_QD: FloatArray) -> FloatArray:
     """The best cosine of every question token in every node: (U, Q)."""
-    return np.stack([(vectors @ question_QD.T).max(axis=0) for vectors in read]).astype(np.float32)
+    return np.stack([products(vectors, question_QD).max(axis=0) for vectors in read])
 
 
 def _text(index: IndexReader, node: int) -> str:
