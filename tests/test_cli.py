@@ -261,9 +261,9 @@ def test_doctor_says_what_is_wrong_with_an_index(sample_index: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("year >", "the filter ends where a value"),
+        ("year >", "the filter 'year >' ends too early: expected a value"),
         ("colour = 'red'", "no record has the field 'colour'; fields: id, kind"),
-        ("kind = ", "the filter ends where a value"),
+        ("kind = ", "the filter 'kind =' ends too early: expected a value"),
         ("", "the filter is empty"),
     ],
 )

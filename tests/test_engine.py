@@ -144,7 +144,7 @@ def test_a_filter_shows_what_it_selects_alone(engine: Engine):
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("year >", "the filter ends where a value"),
+        ("year >", "ends too early: expected a value"),
         ("colour = 'red'", "no record has the field 'colour'"),
         ("id = 3", "put the value in single quotes"),
         ("", "the filter is empty"),

@@ -374,6 +374,6 @@ class _Parser:
     def _error(self, expected: str, *, at: int | None = None) -> WhereError:
         place = self.at if at is None else at
         if place >= len(self.tokens):
-            return WhereError(f"the filter ends where {expected} was expected: {self.text.strip()!r}")
+            return WhereError(f"the filter {self.text.strip()!r} ends too early: expected {expected}")
         _, text, position = self.tokens[place]
         return WhereError(f"filter, character {position + 1}: expected {expected}, found {text[:50]!r}")
