@@ -20,7 +20,7 @@ from typing import Any
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.cypher.catalog import KEY, OTHER, GraphCatalog, read_catalog, table_labels
-from helios.executors.cypher.dialect import LadybugRenderer
+from helios.executors.cypher.dialect import WHOLE, LadybugRenderer
 from helios.executors.cypher.guard import CheckedQuery, can_limit, check
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
@@ -78,10 +78,10 @@ class PropertyGraphExecutor:
         """Guard and run a query; `limits` are the source's own where None."""
         limits = limits or self.limits
         checked = check(query, native=True)
-        text = translate(checked, self.catalog)
+        given = {name: query.parameters[name] for name in checked.parameters}
+        text = translate(checked, self.catalog, given)
         if can_limit(checked):  # one row more than may be kept tells that there are more
             text += f" LIMIT {limits.max_rows + 1}"
-        given = {name: query.parameters[name] for name in checked.parameters}
         result = self._pool.run(NativeQuery(Language.CYPHER, text, given), limits)
         columns = checked.query.columns
         return result if columns is None else replace(result, columns=columns)
@@ -98,9 +98,9 @@ class PropertyGraphExecutor:
         self._pool.close()
 
 
-def translate(checked: CheckedQuery, catalog: GraphCatalog) -> str:
+def translate(checked: CheckedQuery, catalog: GraphCatalog, parameters: Mapping[str, Value] | None = None) -> str:
     """A checked query in ladybug's dialect; QueryFailed for what ladybug cannot do."""
-    return LadybugRenderer(catalog).query(checked.query)
+    return LadybugRenderer(catalog, parameters).query(checked.query)
 
 
 def open_session(options: Mapping[str, Any]) -> "LadybugSession":
@@ -190,7 +190,8 @@ class LadybugSession:
             case {"offset": int(offset), "table": int(table), **rest} if not rest:
                 return f"{table}:{offset}"
             case dict():
-                return {str(key): self._value(item) for key, item in value.items() if key not in (KEY, OTHER)}
+                left_out = (KEY, OTHER, WHOLE, *(key for key in value.get(WHOLE, ()) if value[key] is None))
+                return {str(key): self._value(item) for key, item in value.items() if key not in left_out}
             case list() | tuple():
                 return [self._value(item) for item in value]
             case Decimal() if value == value.to_integral_value():

@@ -1,23 +1,28 @@
 """Neo4j's Cypher in ladybug's dialect: a checked query written for an engine with tables and other habits.
 
 What differs: labels are tables; a relationship may occur twice in a match unless forbidden; lists count from 1;
-subqueries hold one MATCH; WITH … ORDER BY wants a LIMIT; functions have other names (`dialect_functions`).
+subqueries hold one MATCH; WITH … ORDER BY wants a LIMIT and loses its order before an aggregate; functions have other
+names (`dialect_functions`), operators and lists another idea of null (`dialect_operators`).
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from helios.errors import QueryFailed
+from helios.executors.cypher import dialect_operators as operators
 from helios.executors.cypher import syntax as s
-from helios.executors.cypher.catalog import GraphCatalog, RelationshipTable, named
+from helios.executors.cypher.catalog import GraphCatalog, NodeTable, RelationshipTable, named
 from helios.executors.cypher.dialect_functions import NATIVE, PARTS_OF_TIME, WRITERS
 from helios.executors.cypher.functions import FUNCTIONS
 from helios.executors.cypher.render import Renderer, conditions_of, constant
-from helios.executors.cypher.scope import Binding, Scope, Type
+from helios.executors.cypher.scope import Binding, Scope, Type, column_type
 from helios.executors.cypher.tokens import name
 
 MAX_WRITTEN = 100_000
 """Characters of one expression as it is written for ladybug."""
 ALL_ROWS = 2**63 - 1
+WHOLE = "helios_whole"
+"""Key of a map made of all properties: a list of those that are left out where they are null."""
 SHORTEST = {"shortestPath": "SHORTEST", "allShortestPaths": "ALL SHORTEST"}
 Relationships = list[tuple[s.Relationship, tuple[RelationshipTable, ...]]]
 
@@ -27,11 +32,26 @@ class LadybugRenderer(Renderer):
 
     functions = {**FUNCTIONS, **NATIVE}
 
-    def __init__(self, catalog: GraphCatalog) -> None:
+    def __init__(self, catalog: GraphCatalog, parameters: Mapping[str, object] | None = None) -> None:
+        """`parameters`: what is given for them, whose types choose between ways of writing."""
         self.catalog = catalog
-        self.scope = Scope()
+        self.scope = Scope(parameters=parameters or {})
         self._names: dict[str, str] = {}
         self._anonymous = 0
+        self._fresh = 0
+
+    def query(self, query: s.Query) -> str:
+        """Single queries and what joins them; none knows the variables of another."""
+        parts: list[str] = []
+        for part in query.parts:
+            self.scope = Scope(parameters=self.scope.parameters)
+            parts.append(" ".join(self.clause(clause) for clause in part))
+        return (" UNION ALL " if query.all else " UNION ").join(parts)
+
+    def fresh(self) -> str:
+        """A name for a variable of the translation's own."""
+        self._fresh += 1
+        return f"helios_x{self._fresh}"
 
     def name(self, value: str) -> str:
         """A name, always in backticks."""
@@ -70,6 +90,7 @@ class LadybugRenderer(Renderer):
         """A relationship; Neo4j's paths of many pass none twice."""
         if isinstance(relationship.properties, s.Parameter):
             raise QueryFailed("this engine takes no map of properties as a parameter; name each property")
+        self._check_properties(relationship.properties, self.catalog.relationship_tables(relationship.types))
         if relationship.hops is None:
             return super().relationship(relationship)
         low, high = relationship.hops.low, relationship.hops.high
@@ -85,6 +106,7 @@ class LadybugRenderer(Renderer):
             raise QueryFailed("this engine takes no map of properties as a parameter; name each property")
         text = "" if node.variable is None else self.variable(node.variable)
         tables = self.catalog.node_tables(node.labels)
+        self._check_properties(node.properties, tables)
         if node.labels is not None and 0 < len(tables) < len(self.catalog.nodes):
             text += ":" + "|".join(name(table.name) for table in tables)
         return f"({text}{self._properties(node.properties)})"
@@ -99,17 +121,33 @@ class LadybugRenderer(Renderer):
 
     def projection(self, projection: s.Projection) -> str:
         """WITH or RETURN; an order without a limit gets one that ends nothing."""
-        if projection.order and not projection.last and projection.limit is None:
+        if projection.star:
+            visible = tuple(s.Item(s.Variable(each), None, each) for each in self.scope.visible)
+            projection = replace(projection, star=False, items=visible + projection.items)
+            if not projection.items:
+                raise QueryFailed("there are no variables for *")
+        if projection.last or not projection.order:
+            return super().projection(projection)
+        if projection.limit is None:
             projection = replace(projection, limit=s.Constant(ALL_ROWS))
-        text = super().projection(projection)
-        self._bind_items(projection)
+        # ladybug 0.22 drops the order below an aggregate, and then limits other rows; not so below UNWIND
+        return f"{super().projection(projection)} UNWIND [1] AS {self.fresh()}"
+
+    def projected(self, projection: s.Projection) -> str:
+        """What follows the columns knows their names; the clauses after WITH know nothing else."""
+        columns = {item.alias or item.column: self.scope.binding_of(item.expression) for item in projection.items}
+        self.scope.bindings |= columns
+        text = super().projected(projection)
+        self.scope.bindings = columns
         return text
 
     def clause(self, clause: s.Clause) -> str:
-        """One clause; what UNWIND binds is anything."""
+        """One clause; what UNWIND binds is an element of its list."""
         if isinstance(clause, s.Unwind):
+            operators.refuse_text(self, clause.items)
+            binding = self.scope.element_of(clause.items)
             text = super().clause(clause)
-            self.scope.bind(clause.variable, Binding(Type.UNKNOWN))
+            self.scope.bind(clause.variable, binding)
             return text
         return super().clause(clause)
 
@@ -121,20 +159,38 @@ class LadybugRenderer(Renderer):
         return super().property(expression)
 
     def index(self, expression: s.Index) -> str:
-        """An element; null past the end, where ladybug fails."""
+        """An element; null past the end."""
         if isinstance(expression.at, s.Constant) and isinstance(expression.at.value, str):
             return self.property(s.Property(expression.of, expression.at.value))
-        place = self._place(expression.at)
-        return f"list_any_value(list_slice({self.write(expression.of)}, {place}, {place}))"
+        if self.scope.type_of(expression.at) == Type.STRING:
+            raise QueryFailed("this engine takes the name of a property as written text only, such as n['name']")
+        return operators.element(self, expression.of, self._place(expression.at))
 
     def slice(self, expression: s.Slice) -> str:
         """A part of a list, from 1 and with its last element."""
+        operators.refuse_text(self, expression.of)
         low = "1" if expression.low is None else self._place(expression.low)
         high = "-1"
         if expression.high is not None:
-            place = self.write(expression.high)
+            place = operators.written_twice(self, expression.high)
             high = f"CASE WHEN {place} >= 0 THEN {place} ELSE {place} - 1 END"
         return f"list_slice({self.write(expression.of)}, {low}, {high})"
+
+    def list_of(self, expression: s.ListOf) -> str:
+        """A list of values of one kind."""
+        operators.same_kind(map(self.scope.type_of, expression.items), "[…]")
+        return super().list_of(expression)
+
+    def case(self, case: s.Case) -> str:
+        """CASE, whose results are of one kind, and what it compares too."""
+        results = [result for _, result in case.branches] + ([case.otherwise] if case.otherwise is not None else [])
+        operators.same_kind(map(self.scope.type_of, results), "CASE")
+        if case.subject is not None:
+            compared = [case.subject, *(value for value, _ in case.branches)]
+            if s.Constant(None) in compared:
+                raise QueryFailed("this engine takes null for equal to null in CASE; write CASE WHEN … IS NULL")
+            operators.same_kind(map(self.scope.type_of, compared), "CASE")
+        return super().case(case)
 
     def map_projection(self, expression: s.MapProjection) -> str:
         """A map with its keys written out."""
@@ -144,20 +200,28 @@ class LadybugRenderer(Renderer):
         items: dict[str, s.Expression] = {}
         if expression.all and binding is not None:
             items = {key: s.Property(s.Variable(expression.variable), key) for key in binding.columns}
+            optional = tuple(s.Constant(key) for key in items if key not in dict(expression.items))
+            items[WHOLE] = s.ListOf(optional)
         return self.map(s.MapOf(tuple((items | dict(expression.items)).items())))
 
     def binary(self, expression: s.Binary) -> str:
-        """Two operands; text joins numbers once they are text."""
-        left, right = self.scope.type_of(expression.left), self.scope.type_of(expression.right)
-        if expression.operator == "||":
-            return f"({self.write(expression.left)} + {self.write(expression.right)})"
-        if expression.operator == "+" and Type.STRING in (left, right) and Type.LIST not in (left, right):
-            operands = (
-                self.write(side) if type_ == Type.STRING else self.call(s.Call("tostring", (side,)))
-                for side, type_ in ((expression.left, left), (expression.right, right))
-            )
-            return "(" + " + ".join(operands) + ")"
+        """Two operands."""
+        match expression.operator:
+            case "||":
+                return self.binary(replace(expression, operator="+"))
+            case "+":
+                return operators.joined(self, expression) or super().binary(expression)
+            case "IN":
+                return operators.contained(self, expression)
+            case "CONTAINS":
+                return operators.holds_text(self, expression)
+            case operator if operator in operators.COMPARISONS:
+                return operators.compared(self, expression)
         return super().binary(expression)
+
+    def quantifier(self, expression: s.Quantifier) -> str:
+        """any, all, none or single."""
+        return operators.quantified(self, expression)
 
     def call(self, call: s.Call) -> str:
         """A function by its name here."""
@@ -168,12 +232,13 @@ class LadybugRenderer(Renderer):
 
     def comprehension(self, expression: s.ListComprehension) -> str:
         """A list made of another: a filter, then a transformation."""
+        operators.refuse_text(self, expression.items)
         variable, text = self.variable(expression.variable), self.write(expression.items)
-        self.scope.bind(expression.variable, Binding(Type.UNKNOWN))
-        if expression.where is not None:
-            text = f"list_filter({text}, {variable} -> {self.write(expression.where)})"
-        if expression.result is not None:
-            text = f"list_transform({text}, {variable} -> {self.write(expression.result)})"
+        with self.scope.local(expression.variable, self.scope.element_of(expression.items)):
+            if expression.where is not None:
+                text = f"list_filter({text}, {variable} -> {self.write(expression.where)})"
+            if expression.result is not None:
+                text = f"list_transform({text}, {variable} -> {self.write(expression.result)})"
         return text
 
     def pattern_comprehension(self, expression: s.PatternComprehension) -> str:
@@ -184,7 +249,12 @@ class LadybugRenderer(Renderer):
         """A fold; the start is the first element here."""
         variables = f"({self.variable(expression.accumulator)}, {self.variable(expression.variable)})"
         items = f"list_concat([{self.write(expression.start)}], {self.write(expression.items)})"
-        return f"list_reduce({items}, {variables} -> {self.write(expression.step)})"
+        start = self.scope.binding_of(expression.start)
+        with (
+            self.scope.local(expression.accumulator, start),
+            self.scope.local(expression.variable, self.scope.element_of(expression.items)),
+        ):
+            return f"list_reduce({items}, {variables} -> {self.write(expression.step)})"
 
     def _write_form(self, expression: s.Expression) -> str:
         match expression:
@@ -236,7 +306,7 @@ class LadybugRenderer(Renderer):
                 return str(value + 1)
             case s.Unary(operator="-", operand=s.Constant(value=int(value))):
                 return str(-value)
-        place = self.write(at)
+        place = operators.written_twice(self, at)
         return f"CASE WHEN {place} >= 0 THEN {place} + 1 ELSE {place} END"
 
     def _types(self, types: s.Labels) -> str:
@@ -290,12 +360,14 @@ class LadybugRenderer(Renderer):
                     conditions.append(f"none(helios_x IN rels({many}) WHERE id(helios_x) = id({single}))")
         return conditions
 
-    def _bind_items(self, projection: s.Projection) -> None:
-        for item in projection.items:
-            if item.alias is not None and isinstance(item.expression, s.Variable):
-                self.scope.bind(item.alias, self.scope.bindings.get(item.expression.name, Binding(Type.UNKNOWN)))
-            elif item.alias is not None:
-                self.scope.bind(item.alias, Binding(self.scope.type_of(item.expression)))
+    def _check_properties(
+        self, properties: s.MapOf | s.Parameter | None, tables: Iterable[NodeTable | RelationshipTable]
+    ) -> None:
+        """QueryFailed for a property in a pattern that is compared with a value of another kind."""
+        if isinstance(properties, s.MapOf):
+            for key, value in properties.items:
+                columns = {column_type(table.properties[key]) for table in tables if key in table.properties}
+                operators.same_kind({*columns, self.scope.type_of(value)}, key)
 
 
 def _numbers(tables: tuple[RelationshipTable, ...]) -> list[int]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from helios.errors import QueryFailed
+from helios.executors.cypher import dialect_operators as operators
 from helios.executors.cypher import syntax as s
 from helios.executors.cypher.render import constant
 from helios.executors.cypher.scope import NUMBERS, Type
@@ -28,7 +29,6 @@ PARTS_OF_TIME = {
 } | {"epochSeconds": "epoch"}
 NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?"
 INTEGER = r"[+-]?[0-9]{1,18}(\.[0-9]*)?"
-TRAILING_ZEROS, FIRST_GROUP = constant(r"(\.[0-9]+?)0+$"), constant(r"\1")
 UNITS = ("years", "months", "weeks", "days", "hours", "minutes", "seconds")
 
 
@@ -48,6 +48,16 @@ def template(written: str) -> Writer:
 
     def write(renderer: "LadybugRenderer", call: s.Call) -> str:
         return written.format(*arguments_of(renderer, call, count))
+
+    return write
+
+
+def element(place: int) -> Writer:
+    """An element of a list."""
+
+    def write(renderer: "LadybugRenderer", call: s.Call) -> str:
+        arguments_of(renderer, call, 1)
+        return operators.element(renderer, call.arguments[0], str(place))
 
     return write
 
@@ -84,6 +94,9 @@ def _to_integer(renderer: "LadybugRenderer", call: s.Call) -> str:
     type_ = _type(renderer, call)
     if type_ == Type.INTEGER:
         return arguments_of(renderer, call, 1)[0]
+    if type_ == Type.BOOLEAN:
+        (truth,) = arguments_of(renderer, call, 1)
+        return f"CASE WHEN {truth} THEN 1 WHEN NOT {truth} THEN 0 END"
     if type_ == Type.FLOAT:
         (number,) = arguments_of(renderer, call, 1)
         return f"cast(CASE WHEN {number} >= 0 THEN floor({number}) ELSE ceil({number}) END AS INT64)"
@@ -98,10 +111,53 @@ def _to_string(renderer: "LadybugRenderer", call: s.Call) -> str:
         case Type.STRING:
             return argument
         case Type.FLOAT:
-            return f"regexp_replace(cast({argument} AS STRING), {TRAILING_ZEROS}, {FIRST_GROUP})"
+            raise QueryFailed("this engine writes fractions with six digits; return the number itself")
         case Type.BOOLEAN:
             return f"lower(cast({argument} AS STRING))"
     return f"cast({argument} AS STRING)"
+
+
+def _to_boolean(renderer: "LadybugRenderer", call: s.Call) -> str:
+    (argument,) = arguments_of(renderer, call, 1)
+    if _type(renderer, call) == Type.INTEGER:
+        return f"({argument} <> 0)"
+    return f"CASE lower(trim(cast({argument} AS STRING))) WHEN 'true' THEN true WHEN 'false' THEN false END"
+
+
+def _reverse(renderer: "LadybugRenderer", call: s.Call) -> str:
+    (argument,) = arguments_of(renderer, call, 1)
+    match _type(renderer, call):
+        case Type.LIST:
+            return f"list_reverse({argument})"
+        case Type.STRING:
+            return f"reverse({argument})"
+    raise QueryFailed("this engine must know whether reverse() is given text or a list; use toString() for text")
+
+
+def _tail(renderer: "LadybugRenderer", call: s.Call) -> str:
+    (argument,) = arguments_of(renderer, call, 1)
+    operators.refuse_text(renderer, call.arguments[0])
+    return f"list_slice({argument}, 2, -1)"
+
+
+def _sum(renderer: "LadybugRenderer", call: s.Call) -> str:
+    return f"coalesce({renamed('sum')(renderer, call)}, 0)"
+
+
+def _spread(count: str) -> Writer:
+    """The standard deviation from sums, over a count that is given."""
+
+    def write(renderer: "LadybugRenderer", call: s.Call) -> str:
+        if call.distinct:
+            raise QueryFailed(
+                f"this engine has no {renderer.functions[call.name]}(DISTINCT …); use WITH DISTINCT before"
+            )
+        (of,) = arguments_of(renderer, call, 1)
+        of = f"cast({of} AS DOUBLE)"
+        spread = f"abs(sum({of} * {of}) - sum({of}) * avg({of}))"
+        return f"coalesce(sqrt({spread} / nullif({count.format(of)}, 0)), 0.0)"
+
+    return write
 
 
 def _length(renderer: "LadybugRenderer", call: s.Call) -> str:
@@ -120,24 +176,41 @@ def _size(renderer: "LadybugRenderer", call: s.Call) -> str:
 
 def _substring(renderer: "LadybugRenderer", call: s.Call) -> str:
     text, start, *length = arguments_of(renderer, call, 3 if len(call.arguments) == 3 else 2)
+    _refuse_negative(call)
     return f"substring({text}, {start} + 1, {length[0] if length else f'size({text})'})"
 
 
+def _end_of_text(renderer: "LadybugRenderer", call: s.Call) -> str:
+    text, length = arguments_of(renderer, call, 2)
+    _refuse_negative(call)
+    return f"{call.name}({text}, {length})"
+
+
+def _refuse_negative(call: s.Call) -> None:
+    for argument in call.arguments[1:]:
+        if isinstance(argument, s.Unary) and argument.operator == "-":
+            raise QueryFailed(f"{call.name}() takes no negative place or length")
+
+
 def _round(renderer: "LadybugRenderer", call: s.Call) -> str:
-    number, *places = arguments_of(renderer, call, 2 if len(call.arguments) == 2 else 1)
-    return f"round({number}, {places[0] if places else 0})"
+    if len(call.arguments) == 2:
+        number, places = arguments_of(renderer, call, 2)
+        return f"round({number}, {places})"
+    arguments_of(renderer, call, 1)
+    number = operators.written_twice(renderer, call.arguments[0])
+    return f"cast(CASE WHEN {number} - floor({number}) >= 0.5 THEN ceil({number}) ELSE floor({number}) END AS DOUBLE)"
 
 
 def _labels(renderer: "LadybugRenderer", call: s.Call) -> str:
     (node,) = arguments_of(renderer, call, 1)
     several = [table for table in renderer.catalog.nodes if table.labels != (table.name,)]
     if not several:
-        return f"[label({node})]"
+        return f"(CASE WHEN id({node}) IS NULL THEN null ELSE [label({node})] END)"
     whens = "".join(
         f" WHEN {constant(table.name)} THEN [{', '.join(constant(label) for label in table.labels)}]"
         for table in several
     )
-    return f"CASE label({node}){whens} ELSE [label({node})] END"
+    return f"(CASE WHEN id({node}) IS NULL THEN null ELSE CASE label({node}){whens} ELSE [label({node})] END END)"
 
 
 def _keys(renderer: "LadybugRenderer", call: s.Call) -> str:
@@ -151,7 +224,18 @@ def _keys(renderer: "LadybugRenderer", call: s.Call) -> str:
         for key in binding.columns
         if not key.startswith("helios_")
     )
-    return f"list_filter([{cases}], helios_x -> helios_x IS NOT NULL)"
+    each = renderer.fresh()
+    held = f"list_filter([{cases}], {each} -> {each} IS NOT NULL)"
+    return f"(CASE WHEN id({written}) IS NULL THEN null ELSE {held} END)"
+
+
+def _properties(renderer: "LadybugRenderer", call: s.Call) -> str:
+    match call.arguments:
+        case (s.Variable(name=variable),):
+            return renderer.map_projection(s.MapProjection(variable, (), all=True))
+        case (s.MapOf(),):
+            return renderer.write(call.arguments[0])
+    return missing(renderer, call)
 
 
 def _element_id(renderer: "LadybugRenderer", call: s.Call) -> str:
@@ -199,30 +283,32 @@ def _duration(renderer: "LadybugRenderer", call: s.Call) -> str:
     raise QueryFailed("this engine takes durations as duration({days: 1, hours: 2}) with numbers only")
 
 
+def _coalesce(renderer: "LadybugRenderer", call: s.Call) -> str:
+    operators.same_kind(map(renderer.scope.type_of, call.arguments), "coalesce")
+    return renamed("coalesce")(renderer, call)
+
+
 def _is_not_null(renderer: "LadybugRenderer", call: s.Call) -> str:
     return f"({arguments_of(renderer, call, 1)[0]} IS NOT NULL)"
 
 
-TRUE_OR_FALSE = "CASE lower(trim(cast({0} AS STRING))) WHEN 'true' THEN true WHEN 'false' THEN false END"
-SPREAD = "abs(sum(cast({0} AS DOUBLE) * {0}) - sum(cast({0} AS DOUBLE)) * avg({0}))"
 WRITERS: dict[str, Writer] = {
     "tofloat": _to_float, "tofloatornull": _to_float, "tointeger": _to_integer, "tointegerornull": _to_integer,
     "tostring": _to_string, "tostringornull": _to_string, "length": _length, "size": _size,
     "char_length": renamed("size"), "character_length": renamed("size"), "substring": _substring, "round": _round,
     "labels": _labels, "keys": _keys, "elementid": _element_id, "date": _date, "datetime": _datetime,
     "localdatetime": _datetime, "duration": _duration, "exists": _is_not_null,
-    "toboolean": template(TRUE_OR_FALSE), "tobooleanornull": template(TRUE_OR_FALSE),
+    "toboolean": _to_boolean, "tobooleanornull": _to_boolean, "reverse": _reverse, "sum": _sum,
+    "left": _end_of_text, "right": _end_of_text, "properties": _properties, "coalesce": _coalesce,
     "type": renamed("label"), "startnode": renamed("start_node"), "endnode": renamed("end_node"),
-    "relationships": renamed("rels"), "head": template("list_any_value(list_slice({0}, 1, 1))"),
-    "last": template("list_any_value(list_slice({0}, -1, -1))"), "tail": template("list_slice({0}, 2, -1)"),
+    "relationships": renamed("rels"), "head": element(1), "last": element(-1), "tail": _tail,
     "isempty": template("(size({0}) = 0)"), "split": renamed("string_split"), "btrim": renamed("trim"),
     "log": renamed("ln"), "exp": template("pow(2.718281828459045, {0})"), "e": template("2.718281828459045"),
     "rand": renamed("random"), "datetime.fromepoch": template("to_timestamp({0})"),
     "datetime.fromepochmillis": renamed("epoch_ms"), "date.truncate": renamed("date_trunc"),
     "datetime.truncate": renamed("date_trunc"), "localdatetime.truncate": renamed("date_trunc"),
     "timestamp": template("to_epoch_ms(current_timestamp())"),
-    "stdev": template(f"coalesce(sqrt({SPREAD} / nullif(count({{0}}) - 1, 0)), 0.0)"),
-    "stdevp": template(f"coalesce(sqrt({SPREAD} / nullif(count({{0}}), 0)), 0.0)"),
+    "stdev": _spread("count({0}) - 1"), "stdevp": _spread("count({0})"),
 } | dict.fromkeys(
     ("duration.between", "duration.indays", "duration.inmonths", "duration.inseconds", "haversin", "isnan",
      "localtime", "normalize", "point", "point.distance", "point.withinbbox", "time", "valuetype"),

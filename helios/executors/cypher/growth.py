@@ -3,11 +3,8 @@
 Embedded engines need none of this: their worker processes are killed at their deadline and their cap.
 """
 
-from collections.abc import Iterator
-
 from helios.errors import QueryRejected
 from helios.executors.cypher import syntax as s
-from helios.executors.cypher.guard import parts_of
 
 FREE_PATHS = 2
 """Relationships without an upper bound that one query may have: each multiplies all walks of the graph."""
@@ -16,7 +13,7 @@ FREE_PATHS = 2
 def check_growth(query: s.Query) -> None:
     """QueryRejected for more than FREE_PATHS unbounded paths, and for a reduce that doubles a text or a list."""
     free = 0
-    for part in _walk(query):
+    for part in s.walk(query):
         match part:
             case s.Path(shortest=None):
                 free += sum(step.hops is not None and step.hops.high is None for step in part.relationships)
@@ -32,13 +29,5 @@ def _doubles(reduce: s.Reduce) -> bool:
     if isinstance(reduce.start, s.Constant) and isinstance(reduce.start.value, int | float):
         return False
     gathered = s.Variable(reduce.accumulator)
-    sums = [part for part in _walk(reduce.step) if isinstance(part, s.Binary) and part.operator == "+"]
-    return any(all(gathered in list(_walk(side)) for side in (one.left, one.right)) for one in sums)
-
-
-def _walk(value: object) -> Iterator[object]:
-    pending = [value]
-    while pending:
-        part = pending.pop()
-        yield part
-        pending.extend(parts_of(part))
+    sums = [part for part in s.walk(reduce.step) if isinstance(part, s.Binary) and part.operator == "+"]
+    return any(all(gathered in list(s.walk(side)) for side in (one.left, one.right)) for one in sums)

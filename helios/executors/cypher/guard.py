@@ -5,7 +5,7 @@ and escapes of the writer never reach an engine.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 from helios.errors import QueryRejected
@@ -53,9 +53,7 @@ def _checked(text: str, native: bool) -> CheckedQuery:
         raise QueryRejected("the query returns nothing", "RETURN is missing")
     parameters: set[str] = set()
     allowed = {**FUNCTIONS, **NATIVE} if native else FUNCTIONS
-    pending: list[object] = [query]
-    while pending:
-        value = pending.pop()
+    for value in s.walk(query):
         match value:
             case s.Call() if value.name not in allowed:
                 raise QueryRejected("this function is not allowed", value.name)
@@ -65,17 +63,7 @@ def _checked(text: str, native: bool) -> CheckedQuery:
                 if not PLAIN_NAME.fullmatch(value.name):
                     raise QueryRejected("a parameter needs a plain name", value.name)
                 parameters.add(value.name)
-        pending.extend(parts_of(value))
     return CheckedQuery(query, frozenset(parameters))
-
-
-def parts_of(value: object) -> list[object]:
-    """What a part of the syntax is made of."""
-    if isinstance(value, tuple):
-        return list(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, each.name) for each in fields(value)]
-    return []
 
 
 def _check_parameters(checked: CheckedQuery, given: Mapping[str, object]) -> None:

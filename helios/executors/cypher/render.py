@@ -69,7 +69,11 @@ class Renderer:
         items = ["*"] if projection.star else []
         items += [self.item(item, last=projection.last) for item in projection.items]
         text = ("RETURN " if projection.last else "WITH ") + ("DISTINCT " if projection.distinct else "")
-        text += ", ".join(items)
+        return text + ", ".join(items) + self.projected(projection)
+
+    def projected(self, projection: s.Projection) -> str:
+        """What follows the columns: order, limits, and the condition of WITH."""
+        text = ""
         if projection.order:
             keys = (self.write(key) + (" DESC" if descends else "") for key, descends in projection.order)
             text += " ORDER BY " + ", ".join(keys)
@@ -152,7 +156,7 @@ class Renderer:
             case s.Slice():
                 return self.slice(expression)
             case s.ListOf():
-                return self._bracketed(expression.items)
+                return self.list_of(expression)
             case s.MapOf():
                 return self.map(expression)
             case s.MapProjection():
@@ -179,8 +183,7 @@ class Renderer:
             case s.PatternComprehension():
                 return self.pattern_comprehension(expression)
             case s.Quantifier():
-                variable, items = self.variable(expression.variable), self.write(expression.items)
-                return f"{expression.kind}({variable} IN {items} WHERE {self.write(expression.where)})"
+                return self.quantifier(expression)
             case s.Reduce():
                 return self.reduce(expression)
             case s.Subquery():
@@ -201,6 +204,10 @@ class Renderer:
         """A part of a list, from `low` up to before `high`."""
         low, high = ("" if end is None else self.write(end) for end in (expression.low, expression.high))
         return f"{self.write(expression.of)}[{low}..{high}]"
+
+    def list_of(self, expression: s.ListOf) -> str:
+        """A list."""
+        return "[" + ", ".join(self.write(item) for item in expression.items) + "]"
 
     def map(self, expression: s.MapOf) -> str:
         """A map."""
@@ -244,6 +251,11 @@ class Renderer:
         where = "" if expression.where is None else f" WHERE {self.write(expression.where)}"
         return f"[{self.path(expression.path)}{where} | {self.write(expression.result)}]"
 
+    def quantifier(self, expression: s.Quantifier) -> str:
+        """any, all, none or single of a list's elements."""
+        variable, items = self.variable(expression.variable), self.write(expression.items)
+        return f"{expression.kind}({variable} IN {items} WHERE {self.write(expression.where)})"
+
     def reduce(self, expression: s.Reduce) -> str:
         """A list folded into one value."""
         head = f"{self.variable(expression.accumulator)} = {self.write(expression.start)}"
@@ -252,9 +264,6 @@ class Renderer:
 
     def _where(self, conditions: list[str]) -> str:
         return " WHERE " + " AND ".join(conditions) if conditions else ""
-
-    def _bracketed(self, items: tuple[s.Expression, ...]) -> str:
-        return "[" + ", ".join(self.write(item) for item in items) + "]"
 
     def _properties(self, properties: s.MapOf | s.Parameter | None) -> str:
         return "" if properties is None else " " + self.write(properties)
@@ -277,4 +286,4 @@ def constant(value: None | bool | int | float | str) -> str:
             return "true" if value else "false"
         case str():
             return quoted(value)
-    return repr(value)
+    return repr(value).replace("e+", "e")

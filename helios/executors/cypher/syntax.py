@@ -4,7 +4,8 @@ There is no node for a clause that writes, loads, calls a procedure or changes a
 be written for an engine.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Literal as OneOf
 
 
@@ -327,3 +328,21 @@ class Query:
         """The names of the result's columns; None for RETURN *."""
         end = self.parts[0][-1]
         return None if not isinstance(end, Projection) or end.star else tuple(item.column for item in end.items)
+
+
+def parts_of(value: object) -> list[object]:
+    """What a part of the syntax is made of."""
+    if isinstance(value, tuple):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, each.name) for each in fields(value)]
+    return []
+
+
+def walk(value: object) -> Iterator[object]:
+    """A part of the syntax and everything that it is made of."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        yield part
+        pending.extend(parts_of(part))
