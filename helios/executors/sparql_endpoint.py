@@ -1,8 +1,9 @@
 """A SPARQL endpoint over HTTP (SPARQL 1.1 Protocol, results as JSON), read while they arrive.
 
 The deadline covers everything from the name lookup to the last row: the exchange runs in a thread of its own, whose
-connection is shut at the deadline, so a server that trickles bytes holds nobody. Redirects are followed on the same
-host alone. Where the server takes a deadline as a parameter it is told ours (`timeout_parameter`, milliseconds).
+connection is shut at the deadline, so a server that trickles bytes holds nobody. A reply is read piece by piece: its
+bytes, its depth and what lies between two rows are bounded, whatever the server sends. Redirects are followed on the
+same host alone. Where the server takes a deadline as a parameter it is told ours (`timeout_parameter`, milliseconds).
 """
 
 import base64
@@ -18,9 +19,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
-from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
+from urllib.parse import SplitResult, urlencode, urljoin
 
 from helios.errors import QueryFailed, QueryTimeout, SourceUnavailable
+from helios.executors.address import read_address, shown
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.rows import capped
 from helios.executors.sparql.guard import SparqlGuard
@@ -32,6 +34,14 @@ REDIRECTS = 3
 REPLY_FACTOR = 8
 """A reply may be so many times as long as its values: names of variables, types."""
 REPLY_EXTRA = 2**20
+CHUNK = 2**14
+"""Bytes that are parsed at once; nothing is deeper or longer than these before a bound is seen to."""
+MAX_DEPTH = 60
+"""Levels of a reply: a triple in a triple takes two, a term four."""
+ROW_DEPTH = 3
+"""Where rows lie: in the list of bindings in the results of the reply."""
+MAX_PIECE = 20_000
+"""Events of the parser before, between and behind rows, and so of a row: names of variables, terms."""
 MESSAGE_LENGTH = 500
 """Bytes of a server's error page that are shown."""
 AGENT = "helios-retrieval (SPARQL client)"
@@ -39,6 +49,10 @@ AGENT = "helios-retrieval (SPARQL client)"
 
 class _Enough(Exception):
     """More bytes than a reply may have."""
+
+
+class _Malformed(Exception):
+    """A reply that is JSON, and no result of a query."""
 
 
 @dataclass(slots=True)
@@ -84,10 +98,11 @@ class SparqlEndpointExecutor:
         user: str | None = None, password: str | None = None, token: str | None = None,
         timeout_parameter: str | None = None, connections: int = 4,
     ) -> None:  # fmt: skip
-        self.url = url
+        self._target = _target(url)
+        self.url = shown(url)
+        """The address as it may be shown."""
         self.limits = limits or Limits()
         self.guard = SparqlGuard(prefixes)
-        self._target = _target(url)
         self._headers = {"Accept": RESULTS, "Accept-Encoding": "identity", "User-Agent": AGENT} | _authority(
             user, password, token
         )
@@ -185,11 +200,15 @@ class SparqlEndpointExecutor:
         raise SourceUnavailable(f"{self.url}: redirects more than {REDIRECTS} times")
 
     def _redirected(self, target: SplitResult, location: str) -> SplitResult:
-        new = urlsplit(urljoin(target.geturl(), location))
+        try:
+            url = urljoin(target.geturl(), location)
+            new = read_address(url, schemes=("http", "https"))
+        except ValueError:
+            raise SourceUnavailable(f"{self.url}: redirects to an address that cannot be used") from None
         same = new.hostname == target.hostname and (new.scheme, new.port) == (target.scheme, target.port)
         safer = new.hostname == target.hostname and (target.scheme, new.scheme) == ("http", "https") and not new.port
         if not (same or safer):
-            raise SourceUnavailable(f"{self.url}: redirects to {new.scheme}://{new.netloc}; register that address")
+            raise SourceUnavailable(f"{self.url}: redirects to {shown(url)}; register that address")
         return new
 
     def _refusal(self, response: http.client.HTTPResponse, exchange: _Exchange, limits: Limits) -> Exception:
@@ -242,8 +261,10 @@ def read_results(body: Any, limits: Limits) -> tuple[tuple[str, ...], list[tuple
     results = _Results(body)
     try:
         rows, truncated = capped(results.rows(), max_rows=limits.max_rows, max_bytes=limits.max_bytes)
-    except (ijson.JSONError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise QueryFailed(f"the server's reply is no SPARQL result in JSON ({error})") from None
+    except (ijson.JSONError, _Malformed, UnicodeDecodeError) as error:
+        reason = error.args[0] if error.args else type(error).__name__
+        said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise QueryFailed(f"the server's reply is no SPARQL result in JSON ({' '.join(said.split())})") from None
     return results.columns, rows, "bytes" if results.cut else truncated
 
 
@@ -260,64 +281,97 @@ class _Results:
         import ijson
 
         columns: list[str] = []
-        known = False
         builder = None
         try:
-            for prefix, event, value in ijson.parse(self._body, use_float=True, buf_size=2**14):
+            for prefix, event, value in ijson.parse(self._events()):
                 if prefix == "head.vars.item":
-                    columns.append(value)
+                    columns.append(_string(value, "the name of a variable"))
                 elif prefix == "boolean" and event == "boolean":
                     self.columns = (ASK_COLUMN,)
-                    known = True
                     yield (value,)
+                    return
                 elif prefix == "results.bindings" and event == "start_array":
-                    self.columns, known = tuple(columns), True
+                    self.columns = tuple(columns)
+                elif prefix == "results.bindings" and event == "end_array":
+                    return
                 elif prefix.startswith("results.bindings.item"):
-                    if builder is None:
-                        builder = _row_builder(event)
+                    builder = builder or _row_builder(event)
                     builder.event(event, value)
                     if prefix == "results.bindings.item" and event == "end_map":
-                        yield [_value(builder.value.get(name)) for name in self.columns]
+                        yield self._row(builder.value)
                         builder = None
         except _Enough:
-            self.cut = known = True
-        if not known:
-            raise QueryFailed("the server's reply is no SPARQL result in JSON (it has neither bindings nor a boolean)")
+            self.cut = True
+            return
+        raise _Malformed("it has neither bindings nor a boolean")
+
+    def _events(self) -> Iterator[tuple[str, Any]]:
+        """The parser's events, before their places are known: what they may add up to is bounded here."""
+        import ijson
+
+        depth = piece = 0
+        for event, value in ijson.basic_parse(self._body, use_float=True, buf_size=CHUNK):
+            if event in ("start_map", "start_array"):
+                depth += 1
+            elif event in ("end_map", "end_array"):
+                depth -= 1
+                piece = 0 if depth == ROW_DEPTH else piece
+            elif event == "map_key" and depth < ROW_DEPTH and "." in value:
+                raise _Malformed("a name has a dot")  # a dot stands between the names of a place
+            piece += 1
+            if depth > MAX_DEPTH:
+                raise _Malformed(f"it nests more than {MAX_DEPTH} levels deep")
+            if piece > MAX_PIECE:
+                raise _Malformed(f"a row, or what stands around the rows, has more than {MAX_PIECE:,} parts")
+            yield event, value
+
+    def _row(self, bindings: Mapping[str, Any]) -> Sequence[Value]:
+        if not bindings.keys() <= set(self.columns):
+            raise _Malformed("a row has a variable that head.vars, before it, does not name")
+        return [_value(bindings.get(name)) for name in self.columns]
 
 
 def _row_builder(event: str) -> Any:
     import ijson
 
     if event != "start_map":
-        raise TypeError("a row is no object")
+        raise _Malformed("a row is no object")
     return ijson.ObjectBuilder()
 
 
-def _value(term: Mapping[str, Any] | None) -> Value:
+def _value(term: Any) -> Value:
     """A term of SPARQL's JSON results."""
     if term is None:
         return None
-    match term["type"]:
+    if not isinstance(term, Mapping):
+        raise _Malformed("a term is no object")
+    value, kind = term.get("value"), term.get("type")
+    match kind:
         case "uri":
-            return Iri(term["value"])
+            return Iri(_string(value, "an IRI"))
         case "bnode":
-            return Iri(f"_:{term['value']}")
+            return Iri(f"_:{_string(value, 'a blank node')}")
         case "literal" | "typed-literal":
-            return literal_value(term["value"], term.get("datatype", ""), term.get("xml:lang", ""))
-        case "triple":
-            return [_value(term["value"][part]) for part in ("subject", "predicate", "object")]
-    raise QueryFailed(f"the server's reply has a term of unknown type: {json.dumps(term)[:80]}")
+            datatype, language = (_string(term.get(key, ""), key) for key in ("datatype", "xml:lang"))
+            return literal_value(_string(value, "a literal"), datatype, language)
+        case "triple" if isinstance(value, Mapping):
+            return [_value(value.get(part)) for part in ("subject", "predicate", "object")]
+    raise _Malformed(f"it has a term of unknown type: {json.dumps(kind)[:80]}")
+
+
+def _string(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise _Malformed(f"{what} is no text")
+    return value
 
 
 def _target(url: str) -> SplitResult:
     try:
-        target = urlsplit(url)
-        valid = target.scheme in ("http", "https") and bool(target.hostname) and target.port != 0
-    except ValueError:
-        valid = False
-    if not valid or not url.isprintable() or " " in url:
-        raise SourceUnavailable(f"{url!r}: expected the http or https address of a SPARQL endpoint")
-    return target
+        return read_address(url, schemes=("http", "https"))
+    except ValueError as error:
+        raise SourceUnavailable(
+            f"{shown(url)}: expected the http or https address of a SPARQL endpoint ({error})"
+        ) from None
 
 
 def _connection(target: SplitResult, seconds: float) -> http.client.HTTPConnection:

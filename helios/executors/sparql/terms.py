@@ -20,16 +20,40 @@ IRI = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^<>"{}|^`\\\x00-\x20]*')
 LANGUAGE = re.compile(r"[A-Za-z]+(?:-[A-Za-z0-9]+)*")
 
 
+MAX_DIGITS = 4000
+"""Digits of a number: Python reads and writes no longer whole numbers as text, and arithmetic takes them squared."""
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+FRACTION = re.compile(NUMBER.pattern + r"(?:[eE][+-]?[0-9]{1,5})?|[+-]?INF|NaN")
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS or not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError
+    return int(text)
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > MAX_DIGITS or not NUMBER.fullmatch(text):  # no exponents: one of nine digits is a number of 1 GB
+        raise ValueError
+    return Decimal(text)
+
+
+def _fraction(text: str) -> float:
+    if len(text) > MAX_DIGITS or not FRACTION.fullmatch(text):
+        raise ValueError
+    return float(text)
+
+
 def _boolean(text: str) -> bool:
     return {"true": True, "1": True, "false": False, "0": False}[text]
 
 
 _READERS: dict[str, Callable[[str], Value]] = {
-    **{XSD + name: int for name in INTEGERS},
+    **{XSD + name: _integer for name in INTEGERS},
     XSD + "string": str,
-    XSD + "decimal": Decimal,
-    XSD + "double": float,
-    XSD + "float": float,
+    XSD + "decimal": _decimal,
+    XSD + "double": _fraction,
+    XSD + "float": _fraction,
     XSD + "boolean": _boolean,
     XSD + "date": date.fromisoformat,
     XSD + "dateTime": datetime.fromisoformat,
@@ -101,4 +125,10 @@ def _lexical(value: Value) -> str:
         return value.isoformat()
     if isinstance(value, float):
         return {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(repr(value), repr(value))
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
+    if isinstance(value, Decimal):
+        if not value.is_finite() or len(value.as_tuple().digits) + abs(value.adjusted()) > MAX_DIGITS:
+            raise QueryRejected(f"a decimal parameter needs at most {MAX_DIGITS} digits", "Decimal")
+        return format(value, "f")
+    if isinstance(value, int) and abs(value) >= 10**MAX_DIGITS:
+        raise QueryRejected(f"a whole number as a parameter needs at most {MAX_DIGITS} digits", "int")
+    return str(value)
