@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from helios import __version__
 from helios.errors import HeliosError
+from helios.terminal import printable
 
 OWN_COMMANDS = {
     "search": ("helios.retrieval.cli:search_command", "Rank evidence for a question."),
@@ -89,7 +90,7 @@ class RootGroup(TyperGroup):
             if ctx.params.get("debug"):
                 logging.getLogger(__name__).debug("traceback of the error below", exc_info=error)
             typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-            typer.echo(str(error), err=True)
+            typer.echo(printable(str(error)), err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+BOLT_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 SECRET_NAME = re.compile(r"pass|pwd|secret|token|key|auth|credential|session|signature|\b(sig|sas)\b", re.IGNORECASE)
 """Parameters whose value would be a secret, wherever in their name it stands."""
 ADDRESS = re.compile(
@@ -21,6 +22,7 @@ ADDRESS = re.compile(
 )
 """An address without a password, a fragment, and an @ behind its host (which could end a password with a slash)."""
 FORBIDDEN = re.compile(r'[^!-~]|[\\"<>^`{}|]')
+PASSWORD = re.compile(r"[^/?#]*//[^/?#@]*:[^@]*@")
 PARAMETERS = 100
 
 
@@ -31,11 +33,13 @@ def read_address(
 
     `user`: whether `user@` may stand before the host; `parameters`: those that it may have, None for any but secrets.
     """
+    if PASSWORD.match(url):
+        raise ValueError("has a password in it; take it out, and name the environment variable that holds it")
     match = ADDRESS.fullmatch(url)
     if FORBIDDEN.search(url) or match is None or match["scheme"].lower() not in schemes:
         raise ValueError(
-            f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}host:port/path, without a password or a "
-            "fragment, and with other characters percent-encoded; an environment variable holds the secret"
+            f"expected a URL {' or '.join(f'{scheme}://' for scheme in schemes)}host:port/path, without a password or "
+            "a fragment, and with other characters percent-encoded; an environment variable holds the secret"
         )
     if match["port"] is not None and not 0 < int(match["port"]) < 2**16:
         raise ValueError("expected a port from 1 to 65535")
@@ -44,7 +48,7 @@ def read_address(
     parts = urlsplit(url)
     for name, _ in parse_qsl(parts.query, keep_blank_values=True, max_num_fields=PARAMETERS):
         if SECRET_NAME.search(name):
-            raise ValueError("has a parameter for a secret; take it out, and name an environment variable instead")
+            raise ValueError(f"has a secret in its parameter {name!r}; name an environment variable instead")
         if parameters is not None and name not in parameters:
             raise ValueError(f"has a parameter that is not known here; known: {', '.join(parameters) or 'none'}")
     return parts

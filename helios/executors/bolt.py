@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryFailed, QueryTimeout, SourceError, SourceUnavailable
+from helios.executors.address import BOLT_SCHEMES, read_address, shown
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.cypher.growth import check_growth
 from helios.executors.cypher.guard import CheckedQuery, can_limit, check
@@ -57,7 +58,9 @@ class BoltExecutor:
         limits: Limits | None = None,
         connections: int = 4,
     ) -> None:
-        self.uri = uri
+        self.uri = shown(uri)
+        """The address as it may be shown."""
+        self._uri = uri
         self.database = database
         self.limits = limits or Limits()
         self._auth = (user, password) if user else None
@@ -116,7 +119,7 @@ class BoltExecutor:
     def _ask(self, driver: "Driver", query: _Query) -> None:
         """Run a query in a read transaction that is always rolled back."""
         from neo4j import READ_ACCESS
-        from neo4j.exceptions import AuthError, DriverError, Neo4jError
+        from neo4j.exceptions import AuthError, BrokenRecordError, DriverError, Neo4jError
 
         try:
             with driver.session(
@@ -135,10 +138,12 @@ class BoltExecutor:
         except Neo4jError as error:
             timed_out = any(mark in (error.code or "") for mark in TIMED_OUT)
             query.error = QueryTimeout(query.limits.timeout) if timed_out else QueryFailed(error.message or str(error))
-        except (TypeError, ValueError, OverflowError) as error:
-            query.error = QueryFailed(f"a value does not fit Bolt ({error})")
+        except (TypeError, ValueError, OverflowError, BrokenRecordError) as error:
+            query.error = QueryFailed(f"a value does not fit Bolt or Python ({error})")
         except (DriverError, OSError) as error:
             query.error = SourceUnavailable(f"{self.uri}: the server cannot be asked ({error})")
+        except Exception as error:  # noqa: BLE001 - what a server sends may break the driver anywhere; never no rows
+            query.error = QueryFailed(f"{self.uri}: the server's reply cannot be read ({type(error).__name__})")
         finally:
             query.done.set()
 
@@ -153,8 +158,9 @@ class BoltExecutor:
             if self._idle:
                 return self._idle.pop()
         try:
+            read_address(self._uri, schemes=BOLT_SCHEMES, parameters=())
             return GraphDatabase.driver(
-                self.uri,
+                self._uri,
                 auth=self._auth,
                 max_connection_pool_size=1,
                 connection_timeout=CONNECT_SECONDS,
@@ -164,7 +170,7 @@ class BoltExecutor:
                 user_agent="helios",
             )
         except (ConfigurationError, ValueError) as error:
-            raise SourceUnavailable(f"{self.uri}: not the address of a Bolt server ({error})") from error
+            raise SourceUnavailable(f"{self.uri}: not the address of a Bolt server ({error})") from None
 
     def _give(self, driver: "Driver") -> None:
         with self._lock:

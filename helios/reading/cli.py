@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from helios.reading.base import Answer, Support
+from helios.terminal import escape, printable
 
 if TYPE_CHECKING:
     from helios.index.reader import Corpus
@@ -74,7 +74,7 @@ def ask_command(
         answer = engine.ask(question, k=k or EDGES, where=where)
         shown = answer_json(answer, engine.corpus)
     if as_json:
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        typer.echo(printable(json.dumps(shown, indent=2, ensure_ascii=False)))
     else:
         _print(shown, answer)
 

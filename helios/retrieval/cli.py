@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.text import Text
 
+from helios.terminal import escape, printable
 from helios.types import Evidence, EvidenceEdge
 
 
@@ -34,7 +34,7 @@ def search_command(
     with Engine.open(index, config=config, overrides=overrides or []) as engine:
         evidence = engine.search(question, k=k, where=where, explain=explain)
     if as_json:
-        typer.echo(json.dumps(evidence.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(printable(json.dumps(evidence.to_dict(), indent=2, ensure_ascii=False)))
     else:
         _print(evidence, filtered=where is not None)
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Grid
 
-from helios.errors import ConfigError, HeliosError
+from helios.errors import HeliosError
+from helios.executors.address import shown
 from helios.sources.base import SourceKind
 from helios.sources.descriptor import CorpusSchema, Descriptor, GraphSchema, RdfSchema, RelationalSchema
 from helios.sources.registry import RegisteredSource, Registry
-from helios.sources.registry_file import DEFAULT_FILE
+from helios.sources.registry_file import DEFAULT_FILE, read_yaml
 from helios.sources.spec import SourceSpec, plain_spec
+from helios.terminal import escape, printable
 
 app = typer.Typer(help="Register and inspect the sources that HELIOS may ask.", no_args_is_help=True)
 
@@ -69,7 +69,7 @@ def add_command(
         kept = registry.add(name, values, replace=replace)
         spec = registry.spec(name)
     _say(
-        as_json, {"added": name, **plain_spec(spec)},
+        as_json, {"added": name, **_shown(spec)},
         f"added [bold]{escape(name)}[/bold] ({spec.kind}) to {escape(str(file_of_sources))}; "
         f"`helios sources check {escape(name)}` opens it", kept=kept,
     )  # fmt: skip
@@ -81,7 +81,7 @@ def list_command(file_of_sources: File = Path(DEFAULT_FILE), as_json: AsJson = F
     with Registry.open(file_of_sources) as registry:
         specs = {name: registry.spec(name) for name in registry.names()}
     if as_json:
-        typer.echo(json.dumps([{"name": name, **plain_spec(spec)} for name, spec in specs.items()], indent=2))
+        typer.echo(printable(json.dumps([{"name": name, **_shown(spec)} for name, spec in specs.items()], indent=2)))
         return
     grid = Grid("name", "kind", "where", "about", box=None, header_style="bold")
     for name, spec in specs.items():
@@ -104,10 +104,10 @@ def show_command(
     with Registry.open(file_of_sources) as registry:
         descriptor = registry.source(name).descriptor()
     if as_json:
-        shown = linked(descriptor, question) if question else descriptor
-        typer.echo(json.dumps(asdict(shown), indent=2, ensure_ascii=False))
+        descriptor = linked(descriptor, question) if question else descriptor
+        typer.echo(printable(json.dumps(asdict(descriptor), indent=2, ensure_ascii=False)))
     else:
-        typer.echo(text(descriptor, budget_tokens=budget, question=question))
+        typer.echo(printable(text(descriptor, budget_tokens=budget, question=question)))
 
 
 @app.command("check")
@@ -120,7 +120,7 @@ def check_command(
     with Registry.open(file_of_sources) as registry:
         checked = [_checked(registry.source(name)) for name in names or registry.names()]
     if as_json:
-        typer.echo(json.dumps(checked, indent=2, ensure_ascii=False))
+        typer.echo(printable(json.dumps(checked, indent=2, ensure_ascii=False)))
     else:
         _print_checks(checked)
     if not all(result["ok"] for result in checked):
@@ -154,7 +154,7 @@ def refresh_command(
             except HeliosError as error:
                 done.append({"name": name, "ok": False, "error": str(error)})
     if as_json:
-        typer.echo(json.dumps(done, indent=2, ensure_ascii=False))
+        typer.echo(printable(json.dumps(done, indent=2, ensure_ascii=False)))
     else:
         for result in done:
             said = escape(result.get("holds") or result["error"])
@@ -177,11 +177,13 @@ def import_graph_command(
 
     made = import_graph(nodes, edges, out, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(asdict(made), indent=2))
+        typer.echo(printable(json.dumps(asdict(made), indent=2)))
         return
     typer.echo(f"{out}: {made.nodes} nodes, {made.relationships} relationships in {made.tables} tables")
     for name, count in made.beside.items():
-        typer.echo(f"  {name}: {count} values fit no column; they come with whole nodes and cannot be searched")
+        typer.echo(
+            f"  {printable(name)}: {count} values fit no column; they come with whole nodes and cannot be searched"
+        )
 
 
 def _checked(source: RegisteredSource) -> dict[str, Any]:
@@ -292,10 +294,7 @@ def _set(values: dict[str, Any], setting: str) -> None:
         inner = inner.setdefault(section, {})
         if not isinstance(inner, dict):
             raise typer.BadParameter(f"{section} is no section", param_hint="--set")
-    try:
-        inner[leaf] = yaml.safe_load(raw)
-    except yaml.YAMLError:
-        raise ConfigError(f"--set {key}: the value is not valid YAML") from None
+    inner[leaf] = read_yaml(raw, where=f"--set {key}")
 
 
 def _make_portable(values: dict[str, Any], file_of_sources: Path) -> None:
@@ -303,6 +302,8 @@ def _make_portable(values: dict[str, Any], file_of_sources: Path) -> None:
     folder = file_of_sources.expanduser().resolve().parent
 
     def portable(path: str) -> str:
+        if "\0" in path:
+            return path  # no path: the registration says so
         absolute = Path(path).expanduser().resolve()
         return str(absolute.relative_to(folder)) if absolute.is_relative_to(folder) else str(absolute)
 
@@ -315,8 +316,14 @@ def _make_portable(values: dict[str, Any], file_of_sources: Path) -> None:
             values["files"] = [portable(str(file)) for file in files]
 
 
-def _where(spec: SourceSpec) -> str:
+def _shown(spec: SourceSpec) -> dict[str, Any]:
+    """A registration with as much of its address as may be shown."""
     values = plain_spec(spec)
+    return values | {"url": shown(values["url"])} if "url" in values else values
+
+
+def _where(spec: SourceSpec) -> str:
+    values = _shown(spec)
     files = values.get("files", ())
     place = values.get("path") or values.get("url") or ", ".join(files.values() if isinstance(files, dict) else files)
     return str(place)
@@ -324,7 +331,7 @@ def _where(spec: SourceSpec) -> str:
 
 def _say(as_json: bool, document: dict[str, Any], sentence: str, *, kept: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        typer.echo(printable(json.dumps(document, indent=2, ensure_ascii=False)))
     else:
         Console(highlight=False).print(sentence, soft_wrap=True)
     if not kept:

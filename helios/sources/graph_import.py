@@ -32,6 +32,8 @@ RESERVED = ("_id", "_label", "_src", "_dst", "_nodes", "_rels", KEY, OTHER)
 BUFFER_BYTES = 2**28
 DATABASE_BYTES = 2**36
 MAX_INTEGER = 2**63
+MAX_DEPTH = 30
+"""Levels of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +80,17 @@ def _read_nodes(path: Path) -> tuple[dict[tuple[str, ...], _Table], dict[str, tu
     places: dict[str, tuple[str, ...]] = {}
     for line, record in _records(path):
         node_id, labels = record.get("id"), record.get("labels", [])
-        if not isinstance(node_id, str | int) or not isinstance(labels, list):
+        if not isinstance(node_id, str | int) or isinstance(node_id, bool) or not isinstance(labels, list):
             raise RecordError(path, line, "a node needs an `id` and a list of `labels`")
+        if not all(isinstance(label, str | int) for label in labels):
+            raise RecordError(path, line, "a label is neither text nor a whole number", record_id=str(node_id))
         if str(node_id) in places:
             raise RecordError(path, line, "a node with this id came before", record_id=str(node_id))
         key = tuple(sorted(map(str, labels)))
         places[str(node_id)] = key
         comment = json.dumps({"labels": list(map(str, labels))}, ensure_ascii=False)
         table = tables.setdefault(key, _Table(":".join(key) or UNLABELLED, comment))
-        table.rows.append(((str(node_id),), record.get("properties") or {}))
+        table.rows.append(((str(node_id),), _properties(path, line, record)))
     return tables, places
 
 
@@ -102,7 +106,7 @@ def _read_edges(path: Path, places: Mapping[str, tuple[str, ...]]) -> dict[str, 
                 raise RecordError(path, line, f"no node has the id {node_id}")
         pair = (places[start], places[end])
         table = types.setdefault(type_, {}).setdefault(pair, _Table(type_))
-        table.rows.append(((start, end), record.get("properties") or {}))
+        table.rows.append(((start, end), _properties(path, line, record)))
     return types
 
 
@@ -129,7 +133,10 @@ def _write(
     import ladybug
 
     beside: Counter[str] = Counter()
-    database = ladybug.Database(directory / "graph", buffer_pool_size=BUFFER_BYTES, max_db_size=DATABASE_BYTES)
+    try:
+        database = ladybug.Database(directory / "graph", buffer_pool_size=BUFFER_BYTES, max_db_size=DATABASE_BYTES)
+    except RuntimeError as error:
+        raise CorpusError(f"ladybug cannot make a database ({error}); it reserves 64 GB of addresses") from error
     connection = ladybug.Connection(database, num_threads=1)
     try:
         for table in tables.values():
@@ -142,13 +149,14 @@ def _write(
             data = _parquet(directory / "rows.parquet", table, types, (KEY,), beside)
             connection.execute(f"COPY {_name(table.name)} FROM {_text(str(data))}")
         for type_, pairs in relationships.items():
-            types = _column_types(list(chain.from_iterable(table.rows for table in pairs.values())))
+            rows = list(chain.from_iterable(table.rows for table in pairs.values()))
+            types = _column_types(rows, reserved=(*RESERVED, "from", "to"))
             ends = {pair: tuple(tables[labels].name for labels in pair) for pair in pairs}
             joined = ", ".join(f"FROM {_name(start)} TO {_name(end)}" for start, end in ends.values())
             columns = "".join(f", {_name(name)} {column}" for name, column in types.items())
             connection.execute(f"CREATE REL TABLE {_name(type_)} ({joined}{columns}, {OTHER} STRING)")
             for pair, table in pairs.items():
-                data = _parquet(directory / "rows.parquet", table, types, ("from", "to"), beside)
+                data = _parquet(directory / "rows.parquet", table, types, ("_src", "_dst"), beside)
                 start, end = map(_text, ends[pair])
                 connection.execute(f"COPY {_name(type_)} FROM {_text(str(data))} (from={start}, to={end})")
     except RuntimeError as error:
@@ -159,7 +167,9 @@ def _write(
     return dict(beside)
 
 
-def _column_types(rows: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]]) -> dict[str, str]:
+def _column_types(
+    rows: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]], *, reserved: Sequence[str] = RESERVED
+) -> dict[str, str]:
     """Properties that become columns, with ladybug's types."""
     counts: dict[str, Counter[str]] = {}
     for _, properties in rows:
@@ -168,7 +178,7 @@ def _column_types(rows: Sequence[tuple[tuple[str, ...], Mapping[str, Any]]]) -> 
             if type_ is not None:
                 counts.setdefault(name, Counter())[type_] += 1
     types: dict[str, str] = {}
-    taken = {name.casefold() for name in RESERVED}
+    taken = {name.casefold() for name in reserved}
     for name, found in counts.items():
         if name.casefold() in taken or "`" in name or not name:
             continue
@@ -234,6 +244,8 @@ def _fits(value: Any, type_: str | None) -> bool:
     if value == []:
         return type_.endswith("[]")
     own = _type(value)
+    if own == "INT64" and type_ == "DOUBLE" and int(float(value)) != value:
+        return False  # a fraction has 53 bits
     return own == type_ or (own, type_) in (("INT64", "DOUBLE"), ("INT64[]", "DOUBLE[]"))
 
 
@@ -252,15 +264,39 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             for line, text in enumerate(lines, start=1):
                 if not text.strip():
                     continue
-                try:
-                    record = json.loads(text)
-                except ValueError as error:
-                    raise RecordError(path, line, f"not JSON ({error})") from error
-                if not isinstance(record, dict):
-                    raise RecordError(path, line, "not a JSON object")
-                yield line, record
+                yield line, _record(path, line, text)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise CorpusError(f"{path}: cannot be read ({error})") from error
+
+
+def _record(path: Path, line: int, text: str) -> dict[str, Any]:
+    """A line's object; RecordError for what is none, nests too deep or has half a character."""
+    try:
+        record = json.loads(text)
+        if "\\u" in text:
+            json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise RecordError(path, line, "half of a pair of surrogates, which is no character") from None
+    except RecursionError:
+        raise RecordError(path, line, f"nests more than {MAX_DEPTH} levels deep") from None
+    except ValueError as error:
+        raise RecordError(path, line, f"not JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise RecordError(path, line, "not a JSON object")
+    level: list[Any] = [record]
+    for _ in range(MAX_DEPTH):
+        level = [part for value in level for part in (value.values() if isinstance(value, dict) else value)]
+        level = [part for part in level if isinstance(part, dict | list)]
+    if level:
+        raise RecordError(path, line, f"nests more than {MAX_DEPTH} levels deep")
+    return record
+
+
+def _properties(path: Path, line: int, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    properties = record.get("properties") or {}
+    if not isinstance(properties, dict):
+        raise RecordError(path, line, "`properties` is no object of names and values")
+    return properties
 
 
 def _open(path: Path) -> IO[str]:

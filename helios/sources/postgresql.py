@@ -7,9 +7,10 @@ statement and one here for the connection. Only what the role may SELECT is desc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 from helios.errors import ConfigError, QueryFailed, QueryTimeout, SourceUnavailable
+from helios.executors.address import read_address, shown
 from helios.executors.base import Executor
 from helios.executors.values import Value
 from helios.sources.cache import SourceCache
@@ -59,11 +60,11 @@ def address_of(name: str, spec: PostgresqlSpec) -> "PostgresqlAddress":
     """Where the server of a registration is; ConfigError where the URL lacks something."""
     from helios.executors.postgresql import PostgresqlAddress
 
-    url = urlsplit(spec.url)
+    url = read_address(spec.url, schemes=("postgresql", "postgres"), user=True, parameters=("sslmode",))
     user = spec.user or unquote(url.username or "")
     database = unquote(url.path.removeprefix("/"))
-    if url.scheme not in ("postgresql", "postgres") or not url.hostname or not database or not user:
-        raise ConfigError(f"source {name!r}: url: expected postgresql://user@host:port/database, got {spec.url!r}")
+    if not url.hostname or not database or not user:
+        raise ConfigError(f"source {name!r}: url: expected postgresql://user@host:port/database, got {shown(spec.url)}")
     return PostgresqlAddress(
         host=url.hostname, port=url.port or 5432, database=database, user=user, password_env=spec.password_env,
         schema=spec.namespace, sslmode=dict(parse_qsl(url.query)).get("sslmode", "prefer"),

@@ -24,6 +24,10 @@ from helios.index.durable import write_atomically
 from helios.sources.spec import SourceSpec, plain_spec, read_spec
 
 DEFAULT_FILE = "helios-sources.yaml"
+MAX_LENGTH = 4 * 2**20
+MAX_DEPTH = 20
+MAX_PARTS = 100_000
+"""Characters, levels and values of a file of sources."""
 HEADER = "# Sources that HELIOS may ask; secrets stand in environment variables, only their names here.\n"
 
 
@@ -53,13 +57,23 @@ def write_source(path: Path, name: str, spec: SourceSpec | None) -> bool:
         return kept or "#" not in text.removeprefix(HEADER)
 
 
-def _checked(text: str, path: Path) -> dict[str, SourceSpec]:
+def read_yaml(text: str, *, where: str) -> Any:
+    """The document in a YAML text; ConfigError, which repeats none of its values, for what is none or too much."""
+    if len(text) > MAX_LENGTH:
+        raise ConfigError(f"{where}: has {len(text):,} characters, more than the {MAX_LENGTH:,} that it may have")
     try:
-        document = yaml.load(text, Loader=_Loader)
+        return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise ConfigError(f"{where}: not valid YAML ({getattr(error, 'problem', None) or error})") from None
+        place = f"{where}:{mark.line + 1}" if mark else where
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
+        raise ConfigError(f"{place}: not valid YAML ({problem})") from None
+    except (ValueError, TypeError, OverflowError):  # dates that are none, whole numbers of 5,000 digits
+        raise ConfigError(f"{where}: not valid YAML (a date or a number that is none, or one too long)") from None
+
+
+def _checked(text: str, path: Path) -> dict[str, SourceSpec]:
+    document = read_yaml(text, where=str(path))
     if document is None:
         return {}
     if not isinstance(document, Mapping):
@@ -85,7 +99,28 @@ def _text(path: Path) -> str:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Refuses a key that stands twice: one of the two would silently win."""
+    """Refuses a key that stands twice, of which one would silently win, and what makes much of little."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._parts: dict[int, int] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """One node; its parts are counted as often as aliases repeat them."""
+        self._depth += 1
+        mark = self.peek_event().start_mark
+        if self._depth > MAX_DEPTH:
+            raise yaml.composer.ComposerError(None, None, f"nests more than {MAX_DEPTH} levels deep", mark)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if id(node) not in self._parts:
+            inner = node.value if isinstance(node, yaml.CollectionNode) else ()
+            parts = [part for item in inner for part in (item if isinstance(item, tuple) else (item,))]
+            self._parts[id(node)] = 1 + sum(self._parts.get(id(part), MAX_PARTS) for part in parts)
+        if self._parts[id(node)] > MAX_PARTS:
+            raise yaml.composer.ComposerError(None, None, f"has more than {MAX_PARTS:,} parts", mark)
+        return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -120,7 +155,7 @@ def _edited(text: str, name: str, values: Mapping[str, Any] | None) -> str | Non
 
 
 def _sources_node(text: str) -> Any:
-    document = yaml.compose(text, Loader=yaml.SafeLoader)
+    document = yaml.compose(text, Loader=_Loader)
     if not isinstance(document, yaml.MappingNode) or not document.value:
         return None
     node = document.value[0][1]

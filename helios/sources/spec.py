@@ -15,18 +15,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
-from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from helios.config import Section
 from helios.errors import ConfigError
+from helios.executors.address import BOLT_SCHEMES, read_address
 from helios.executors.base import Limits
 from helios.sources.base import SourceKind
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SECRET_WORDS = re.compile(r"(^|_)(password|passwd|pwd|pass|secret|token|api_?key|apikey|credentials?)$", re.IGNORECASE)
+SECRET_WORDS = re.compile(r"(^|[_-])(\w*passw(or)?d|pwd|pass|secret|token|api[_-]?key|credentials?)$", re.IGNORECASE)
 """Names of keys whose value would be a secret; those that end in `_env` name a variable and are fine."""
 FORMAT = "1"
 """Raised when descriptors are read in another way, so that cached ones are read again."""
@@ -40,24 +40,20 @@ def _environment_name(name: str) -> str:
     return name
 
 
-def _without_password(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        password = parts.password
-    except ValueError as error:
-        raise ValueError(f"not a URL ({error})") from None
-    if not parts.scheme or not parts.netloc:
-        raise ValueError("expected a URL such as https://host/path")
-    if password is not None:
-        raise ValueError("has a password in it; take it out, and name the environment variable that holds it")
-    for name, _ in parse_qsl(parts.query, keep_blank_values=True):
-        if SECRET_WORDS.search(name):
-            raise ValueError(f"has a secret in its parameter {name!r}; name an environment variable instead")
-    return url
+def _address(*schemes: str, user: bool = False, parameters: Sequence[str] | None = None) -> AfterValidator:
+    """A URL of these schemes without a secret; see `read_address`."""
+
+    def read(url: str) -> str:
+        read_address(url, schemes=schemes, user=user, parameters=parameters)
+        return url
+
+    return AfterValidator(read)
 
 
 EnvironmentName = Annotated[str, AfterValidator(_environment_name)]
-Url = Annotated[str, AfterValidator(_without_password)]
+EndpointUrl = Annotated[str, _address("http", "https")]
+PostgresqlUrl = Annotated[str, _address("postgresql", "postgres", user=True, parameters=("sslmode",))]
+BoltUrl = Annotated[str, _address(*BOLT_SCHEMES, parameters=())]
 Files = tuple[str, ...] | dict[str, str]
 """Paths, or paths by the name of the table that each becomes."""
 
@@ -65,7 +61,7 @@ Files = tuple[str, ...] | dict[str, str]
 class SourceSpec(Section):
     """What all kinds have."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
 
     kind: SourceKind
     description: str = ""
@@ -140,7 +136,7 @@ class PostgresqlSpec(SourceSpec):
     """A PostgreSQL database; the role should have SELECT alone."""
 
     remote: ClassVar[bool] = True
-    url: Url
+    url: PostgresqlUrl
     user: str | None = None
     password_env: EnvironmentName | None = None
     namespace: str = Field(default="public", alias="schema")
@@ -170,7 +166,7 @@ class SparqlSpec(SourceSpec):
     """A SPARQL endpoint."""
 
     remote: ClassVar[bool] = True
-    url: Url
+    url: EndpointUrl
     user: str | None = None
     password_env: EnvironmentName | None = None
     token_env: EnvironmentName | None = None
@@ -185,7 +181,7 @@ class BoltSpec(SourceSpec):
     """A property graph behind Bolt (Neo4j and others)."""
 
     remote: ClassVar[bool] = True
-    url: Url
+    url: BoltUrl
     user: str | None = None
     password_env: EnvironmentName | None = None
     database: str | None = None
@@ -215,6 +211,8 @@ def read_spec(name: str, values: Any, *, where: str) -> SourceSpec:
         raise ConfigError(f"{place}: expected its settings, got {type(values).__name__}")
     spec = _spec_of(values.get("kind"), place)
     _refuse_secrets(values, place)
+    if "\0" in _texts(values):
+        raise ConfigError(f"{place}: has a zero character, which no path and no address has")
     _refuse_unknown(values, spec, place)
     try:
         return spec.model_validate(dict(values))
@@ -258,6 +256,13 @@ def _refuse_secrets(values: Mapping[Any, Any], place: str) -> None:
                 f"{place}: {key}: a secret must not stand in this file; put it into an environment variable "
                 f"and write `{key}_env: NAME_OF_THE_VARIABLE`"
             )
+
+
+def _texts(values: Any) -> str:
+    """All keys and texts of a registration, one after the other."""
+    if isinstance(values, Mapping):
+        return " ".join(_texts(part) for item in values.items() for part in item)
+    return " ".join(map(_texts, values)) if isinstance(values, list | tuple) else str(values)
 
 
 def _refuse_unknown(values: Mapping[Any, Any], spec: type[SourceSpec], place: str) -> None:

@@ -9,6 +9,8 @@ MAX_DEPTH = 30
 """Levels of brackets, of subqueries and of operators before an operand."""
 MAX_OPERATORS = 300
 """Operators and property accesses of a query; longer lists of values are lists."""
+MAX_COUNT = 2**31 - 1
+"""Hops of a path; servers keep them in 32 bits."""
 NEAR = 30
 """Characters of the query that an error shows."""
 
@@ -73,9 +75,9 @@ class Cursor:
         return self.take().text
 
     def number(self, expected: str) -> int:
-        """A whole number of decimal digits."""
-        if self.token.kind != Kind.NUMBER or not self.token.text.isdecimal():
-            self.fail(expected)
+        """A whole number of decimal digits and at most 32 bits."""
+        if self.token.kind != Kind.NUMBER or not self.token.text.isdecimal() or int(self.token.text) > MAX_COUNT:
+            self.fail(f"{expected}, at most {MAX_COUNT}")
         return int(self.take().text)
 
     def deeper(self) -> None:

@@ -190,7 +190,7 @@ class ExpressionParser(Cursor):
             value: int | float = int(text, 0)
         else:
             value = int(text) if text.isdecimal() else float(text)
-        if not isfinite(value) or value >= MAX_INTEGER and isinstance(value, int):
+        if value >= MAX_INTEGER if isinstance(value, int) else not isfinite(value):
             self.fail("a number of 64 bits")
         self.take()
         return s.Constant(value)

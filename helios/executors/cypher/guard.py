@@ -17,6 +17,8 @@ from helios.executors.cypher.parser import parse
 from helios.executors.cypher.tokens import PLAIN_NAME
 
 CACHED = 512
+MAX_PARAMETER = 2**20
+MAX_PARAMETER_DEPTH = 30
 CAST_TYPES = (
     "BOOL", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT16", "INT32", "INT64", "INTEGER", "STRING", "TIMESTAMP",
 )  # fmt: skip
@@ -70,3 +72,27 @@ def _check_parameters(checked: CheckedQuery, given: Mapping[str, object]) -> Non
     missing = sorted(checked.parameters - given.keys())
     if missing:
         raise QueryRejected("the query names a parameter that was not given", f"${missing[0]}")
+    for name in sorted(checked.parameters):
+        _check_size(given[name], name)
+
+
+def _check_size(value: object, name: str) -> None:
+    """QueryRejected for a parameter that nests too deep, has too many parts or a number of more than 64 bits."""
+    level: list[object] = [value]
+    parts = 0
+    for _ in range(MAX_PARAMETER_DEPTH):
+        parts += sum(len(part) if isinstance(part, str | bytes) else 1 for part in level)
+        if parts > MAX_PARAMETER:
+            raise QueryRejected(f"a parameter has more than {MAX_PARAMETER:,} values and characters", f"${name}")
+        if any(isinstance(part, int) and not -(2**63) <= part < 2**63 for part in level):
+            raise QueryRejected("a parameter has a number of more than 64 bits", f"${name}")
+        level = [inner for part in level for inner in _inside(part)]
+        if not level:
+            return
+    raise QueryRejected(f"a parameter nests more than {MAX_PARAMETER_DEPTH} levels deep", f"${name}")
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    return list(value) if isinstance(value, list | tuple) else []

@@ -14,7 +14,9 @@ from helios.errors import QueryRejected
 MAX_LENGTH = 20_000
 """Characters of a query."""
 SYMBOLS = ("..", "<=", ">=", "<>", "=~", "||", *"()[]{}<>=+-*/%^|&!.,:;$")
-NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+|(?:\d+(?:\.(?!\.)\d+)?|\.\d+)(?:[eE][+-]?\d+)?")
+NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+|(?:[0-9]+(?:\.(?!\.)[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+MAX_NUMBER = 100
+"""Characters of a number."""
 WORD = re.compile(r"[^\W\d]\w*")
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\\": "\\", "'": "'", '"': '"', "`": "`", "/": "/"}
@@ -96,6 +98,8 @@ def _token(text: str, at: int) -> Token:
     if character == "`":
         return _backticks(text, at)
     if (match := NUMBER.match(text, at)) and not (character == "." and text.startswith("..", at)):
+        if len(match[0]) > MAX_NUMBER:
+            raise QueryRejected(f"a number has more than {MAX_NUMBER} characters", match[0][:20])
         if WORD.match(text, match.end()):
             raise QueryRejected("a number runs into a word", text[at : match.end() + 10])
         return Token(Kind.NUMBER, match[0], at, match.end())
