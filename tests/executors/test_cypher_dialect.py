@@ -47,7 +47,8 @@ LADYBUG = [
     ),
     (
         "MATCH (n:Movie) WITH n ORDER BY n.title RETURN n",
-        "MATCH (`n`:`Movie`) WITH `n` ORDER BY `n`.`title` LIMIT 9223372036854775807 UNWIND [1] AS helios_x1 RETURN `n`",
+        "MATCH (`n`:`Movie`) WITH `n` ORDER BY `n`.`title` LIMIT 9223372036854775807 UNWIND [1] AS helios_x1 "
+        "RETURN `n`",
     ),
     ("MATCH (n:Movie) RETURN length(n.title)", "MATCH (`n`:`Movie`) RETURN size(`n`.`title`)"),
     ("MATCH ()-[r:KNOWS]->() RETURN r.since.year", "MATCH ()-[`r`:`KNOWS`]->() RETURN date_part('year', `r`.`since`)"),
