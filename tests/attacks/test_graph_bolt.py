@@ -11,6 +11,8 @@ from helios.errors import QueryFailed, QueryTimeout, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.executors.bolt import BoltExecutor
 
+pytest.importorskip("neo4j")  # imported here, it does not count against the deadline
+
 SECONDS = 2.0
 VERSION = b"\x00\x00\x04\x05"
 """The server's side of the handshake: Bolt 5.4."""
