@@ -70,15 +70,15 @@ def _lines(edge: EvidenceEdge) -> list[Text]:
     lines = []
     if edge.segment is not None:
         segment = edge.segment
-        title = f"{segment.title} · {segment.section}" if segment.section else segment.title
+        title = printable(f"{segment.title} · {segment.section}" if segment.section else segment.title)
         lines.append(Text.assemble("    ", (title, "cyan"), (f"  row {segment.segment_id.row}", "dim")))
         cells = zip(segment.header, segment.cells, strict=True)
-        lines.append(Text("    " + " | ".join(f"{name}: {cell}" for name, cell in cells if cell)))
+        lines.append(Text("    " + printable(" | ".join(f"{name}: {cell}" for name, cell in cells if cell))))
     if edge.passage is not None:
         cell = _linked_cell(edge)
-        via = f"  ← {cell}" if cell else ""
-        lines.append(Text.assemble("    ", (edge.passage.title, "green"), (via, "dim")))
-        lines.append(Text("    " + edge.passage.text))
+        via = printable(f"  ← {cell}") if cell else ""
+        lines.append(Text.assemble("    ", (printable(edge.passage.title), "green"), (via, "dim")))
+        lines.append(Text("    " + printable(edge.passage.text)))
     return lines
 
 

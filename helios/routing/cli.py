@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from helios.executors.base import NativeQuery
 from helios.executors.values import plain
 from helios.routing.evidence import EvidenceItem, MadeBy, OmniAnswer, SourceAnswer
+from helios.terminal import escape, printable
 
 SHOWN = 10
 """Pieces of evidence that are printed; `--json` has all."""
@@ -28,7 +28,7 @@ def ask_sources(
     with OmniEngine.open(registry, config=load_config(config, overrides)) as omni:
         answer = omni.ask(question, k=k)
         if as_json:
-            typer.echo(json.dumps(omni_json(answer), indent=2, ensure_ascii=False))
+            typer.echo(printable(json.dumps(omni_json(answer), indent=2, ensure_ascii=False)))
         else:
             print_answer(answer, Console(highlight=False))
         sys.stdout.flush()  # a source that is late may hold up what follows

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 from helios.cli import build_app
 from helios.corpus.sample import QUESTIONS, sample_path
 from helios.index.manifest import read_manifest, write_manifest
+from helios.types import Passage, Table
+from indexing.values import build_from
 
 PLAIN = (
     "--set", "search.ranker=none", "--set", "expansion.enabled=false", "--set", "refinement.mode=off",
@@ -47,6 +49,19 @@ def test_json(sample_index):
     assert best["origin"] == "linked"
     assert set(best["links"][0]) == {"column", "start", "end", "score"}
     assert set(best["matches"][0]) == {"query_token", "word", "similarity", "where"}
+
+
+def test_what_a_stranger_wrote_does_not_reach_the_terminal_as_an_escape(tmp_path: Path):
+    build_from(
+        [Table("t", "Red \x1b[31m title", ("Colour", "Code\x1b]0;gone\x07"), (("red\x1b[2J", "1"),))],
+        [Passage("p", "red\x9b1A", "A red \u202etxet.")],
+        tmp_path / "index",
+    )
+    for form in ((), ("--json",)):
+        result = helios("search", "Which colour is red?", "-i", tmp_path / "index", *form)
+        assert result.exit_code == 0, result.output
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(result.stdout)
+        assert "\\u001b[2J" in result.stdout and "\\u202etxet" in result.stdout
 
 
 def test_text(sample_index):
