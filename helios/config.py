@@ -200,6 +200,9 @@ class AdvancedSearchSettings(Section):
     """First ranks in which what repeats a row or a passage is put back; 0 leaves the order as it is."""
     filters: int = Field(default=16, ge=1)
     """Filters whose view of the index is kept for the next question."""
+    verify: bool = False
+    """Read every file of the index against its checksum when it is opened, a second for each gigabyte; otherwise those
+    that say where others are looked into, when they are first used."""
 
 
 class AdvancedRerankSettings(Section):

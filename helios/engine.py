@@ -86,7 +86,7 @@ class Engine:
         contradicts the build.
         """
         asked = load_config(config, overrides)
-        snapshot = Snapshot.open(Path(path))
+        snapshot = Snapshot.open(Path(path), verify=asked.advanced.search.verify)
         try:
             return cls(snapshot, search_settings(snapshot, asked), threads=threads, stages=stages)
         except HeliosError:

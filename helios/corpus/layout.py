@@ -58,6 +58,10 @@ PASSAGE_SCHEMA = pa.schema(
     ]
 )
 
+SCHEMAS = {TABLES: TABLE_SCHEMA, PASSAGES: PASSAGE_SCHEMA}
+LATER = ("source", "metadata")
+"""Columns that version 1 does not have."""
+
 
 def id_hash(record_id: str) -> int:
     """64-bit hash of an id, the same on every machine and in every process."""

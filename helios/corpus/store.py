@@ -8,6 +8,7 @@ import json
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -18,6 +19,8 @@ import pyarrow as pa
 from helios.corpus import layout
 from helios.corpus.writer import CorpusWriter
 from helios.errors import IndexFormatError
+from helios.index.arrays import check_offsets, map_array
+from helios.index.durable import read_record
 from helios.types import Hyperlink, Metadata, Passage, Segment, SegmentId, Table, TableKind
 
 __all__ = ["CorpusStore", "CorpusWriter", "PassageRecords", "Records", "TableRecords"]
@@ -33,13 +36,17 @@ class Records(Sequence[Record], Generic[Record]):
         arrow, batches, hashes, numbers = layout.record_files(kind)
         self._kind = kind
         self._count = count
-        self._reader = _open_arrow(directory / arrow)
-        self._starts = _open_array(directory / batches)
-        self._hashes = _open_array(directory / hashes)
-        self._numbers = _open_array(directory / numbers)
+        self._path = directory / arrow
+        self._reader = _open_arrow(self._path, layout.SCHEMAS[kind])
+        self._starts = map_array(directory / batches, np.int64)
+        self._hashes = map_array(directory / hashes, np.uint64)
+        self._numbers = map_array(directory / numbers, np.uint32)
         self._cache: OrderedDict[int, dict[str, Any]] = OrderedDict()
-        if len(self._hashes) != count or len(self._numbers) != count or self._starts[-1] != count:
+        self._checked: set[int] = set()
+        batches_held = self._reader.num_record_batches
+        if len(self._hashes) != count or len(self._numbers) != count or batches_held != len(self._starts) - 1:
             raise IndexFormatError(f"{directory}: {kind} files disagree with {layout.MANIFEST} on {count} records")
+        check_offsets(directory / batches, self._starts, count)
 
     def __len__(self) -> int:
         return self._count
@@ -52,7 +59,8 @@ class Records(Sequence[Record], Generic[Record]):
         if isinstance(number, slice):
             return [self[position] for position in range(*number.indices(self._count))]
         columns, row = self._locate(number)
-        return self._record({name: column[row].as_py() for name, column in columns.items()})
+        with _decoding(self._path):
+            return self._record({name: column[row].as_py() for name, column in columns.items()})
 
     def __iter__(self) -> Iterator[Record]:
         return self.between(0, self._count)
@@ -61,7 +69,9 @@ class Records(Sequence[Record], Generic[Record]):
         """Records number `start` to `stop` (excluded), batch by batch."""
         names = self._reader.schema.names
         for values in self._rows(names, start, stop):
-            yield self._record(dict(zip(names, values, strict=True)))
+            with _decoding(self._path):
+                record = self._record(dict(zip(names, values, strict=True)))
+            yield record
 
     def ids(self) -> Iterator[str]:
         """All ids in number order, without reading anything else."""
@@ -80,7 +90,8 @@ class Records(Sequence[Record], Generic[Record]):
     def id(self, number: int) -> str:
         """The id of one record."""
         columns, row = self._locate(number)
-        return str(columns["id"][row].as_py())
+        with _decoding(self._path):
+            return str(columns["id"][row].as_py())
 
     def find(self, record_id: str) -> int | None:
         """The number of the record with this id, None where there is none."""
@@ -88,6 +99,8 @@ class Records(Sequence[Record], Generic[Record]):
         position = int(np.searchsorted(self._hashes, wanted))
         while position < self._count and self._hashes[position] == wanted:
             number = int(self._numbers[position])
+            if number >= self._count:
+                raise IndexFormatError(f"{self._path}: damaged: record {number} of {self._count}; build the index again")
             if self.id(number) == record_id:
                 return number
             position += 1
@@ -114,7 +127,8 @@ class Records(Sequence[Record], Generic[Record]):
             first = int(self._starts[batch])
             end = min(stop, int(self._starts[batch + 1]))
             columns = self._columns(batch)
-            parts = [columns[name].slice(start - first, end - start).to_pylist() for name in names]
+            with _decoding(self._path):
+                parts = [columns[name].slice(start - first, end - start).to_pylist() for name in names]
             yield from zip(*parts, strict=True)
             start = end
 
@@ -129,12 +143,26 @@ class Records(Sequence[Record], Generic[Record]):
     def _columns(self, batch: int) -> dict[str, Any]:
         columns = self._cache.get(batch)
         if columns is None:
-            read = self._reader.get_batch(batch)
+            read = self._batch(batch)
             columns = dict(zip(read.schema.names, read.columns, strict=True))
             self._cache[batch] = columns
             while len(self._cache) > _CACHED_BATCHES:
                 self._cache.popitem(last=False)
         return columns
+
+    def _batch(self, number: int) -> Any:
+        """A record batch; when it is read first, what its columns are followed by is checked, and no text is read."""
+        try:
+            batch = self._reader.get_batch(number)
+            if number not in self._checked:
+                batch.validate()
+                size = int(self._starts[number + 1] - self._starts[number])
+                if batch.num_rows != size or not all(_is_sound(column) for column in batch.columns):
+                    raise ValueError(f"batch {number} does not hold {size} whole records")
+                self._checked.add(number)
+        except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+            raise IndexFormatError(f"{self._path}: damaged: {error}; build the index again") from error
+        return batch
 
 
 class PassageRecords(Records[Passage]):
@@ -152,17 +180,21 @@ class TableRecords(Records[Table]):
     def segment(self, number: int, row: int) -> Segment:
         """One row of a table, without reading the others."""
         columns, position = self._locate(number)
-        header = tuple(columns["header"][position].as_py())
-        cells = columns["cells"]
-        start = cells.offsets[position].as_py() + row * len(header)
-        return Segment(
-            SegmentId(columns["id"][position].as_py(), row),
-            columns["title"][position].as_py(),
-            columns["section"][position].as_py(),
-            header,
-            tuple(cells.values.slice(start, len(header)).to_pylist()),
-            TableKind(columns["kind"][position].as_py()),
-        )
+        with _decoding(self._path):
+            header = tuple(columns["header"][position].as_py())
+            cells = columns["cells"]
+            first, last = cells.offsets[position : position + 2].to_pylist()
+            start = first + row * len(header)
+            if start + len(header) > last:
+                raise ValueError(f"table {number} has no row {row}")
+            return Segment(
+                SegmentId(columns["id"][position].as_py(), row),
+                columns["title"][position].as_py(),
+                columns["section"][position].as_py(),
+                header,
+                tuple(cells.values.slice(start, len(header)).to_pylist()),
+                TableKind(columns["kind"][position].as_py()),
+            )
 
     def _record(self, fields: dict[str, Any]) -> Table:
         header = tuple(fields["header"])
@@ -210,9 +242,10 @@ class CorpusStore:
         manifest = _read_manifest(directory)
         tables = TableRecords(directory, layout.TABLES, count=manifest["tables"])
         passages = PassageRecords(directory, layout.PASSAGES, count=manifest["passages"])
-        segment_offsets = _open_array(directory / layout.SEGMENTS)
+        segment_offsets = map_array(directory / layout.SEGMENTS, np.int64)
         if len(segment_offsets) != len(tables) + 1 or segment_offsets[-1] != manifest["segments"]:
             raise IndexFormatError(f"{directory / layout.SEGMENTS}: disagrees with {layout.MANIFEST}")
+        check_offsets(directory / layout.SEGMENTS, segment_offsets, manifest["segments"])
         return cls(directory, tables, passages, segment_offsets)
 
     @property
@@ -264,13 +297,10 @@ def _metadata(fields: dict[str, Any]) -> Metadata:
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
     path = directory / layout.MANIFEST
-    try:
-        manifest = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise IndexFormatError(f"{path}: not found; {directory} holds no complete corpus") from error
-    except ValueError as error:
-        raise IndexFormatError(f"{path}: not valid JSON ({error})") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != layout.FORMAT:
+    if not path.exists():
+        raise IndexFormatError(f"{path}: not found; {directory} holds no complete corpus")
+    manifest = read_record(path)
+    if manifest.get("format") != layout.FORMAT:
         raise IndexFormatError(f"{path}: not a HELIOS corpus")
     if manifest.get("version") not in layout.READABLE:
         raise IndexFormatError(
@@ -284,21 +314,46 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
             raise IndexFormatError(f"{path}: counts are not numbers")
     except FileNotFoundError as error:
         raise IndexFormatError(f"{error.filename}: missing from the corpus") from error
-    except (KeyError, AttributeError) as error:
+    except (KeyError, AttributeError, TypeError, ValueError) as error:
         raise IndexFormatError(f"{path}: damaged, lacks {error}") from error
     return manifest
 
 
-def _open_arrow(path: Path) -> Any:
+def _open_arrow(path: Path, expected: pa.Schema) -> Any:
     try:
-        return pa.ipc.open_file(pa.memory_map(str(path)))
-    except (pa.ArrowInvalid, OSError) as error:
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise IndexFormatError(f"{path}: not a readable Arrow file ({error})") from error
+    stored = {field.name: field.type for field in reader.schema}
+    wanted = {field.name: field.type for field in expected if field.name in stored or field.name not in layout.LATER}
+    if stored != wanted or len(stored) != len(reader.schema):
+        raise IndexFormatError(f"{path}: damaged: its columns are not those of a corpus; build the index again")
+    return reader
 
 
-def _open_array(path: Path) -> Any:
+def _is_sound(column: Any) -> bool:
+    """Whether a column holds no null, and its offsets rise within what they lead to."""
+    if column.null_count:
+        return False
+    if pa.types.is_list(column.type):
+        offsets, end = column.offsets.to_numpy(), len(column.values)
+        if not _is_sound(column.values):
+            return False
+    elif pa.types.is_string(column.type):
+        _, places, text = column.buffers()
+        offsets = np.zeros(1, np.int32)
+        if len(column):
+            offsets = np.frombuffer(places, np.int32, len(column) + 1, column.offset * 4)
+        end = text.size if text is not None else 0
+    else:
+        return True
+    return bool(offsets[0] >= 0 and offsets[-1] <= end and np.all(offsets[:-1] <= offsets[1:]))
+
+
+@contextmanager
+def _decoding(path: Path) -> Iterator[None]:
+    """IndexFormatError for stored values that are none."""
     try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise IndexFormatError(f"{path}: not a readable array ({error})") from error
-    return np.asarray(values)
+        yield
+    except (ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        raise IndexFormatError(f"{path}: damaged: {error}; build the index again") from error

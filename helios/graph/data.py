@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helios.errors import IndexFormatError
+from helios.index.arrays import map_array
+from helios.index.durable import read_record
 from helios.types import Edge, Link
 
 FORMAT = "helios-graph"
@@ -103,7 +105,7 @@ class DataGraph:
         directory = Path(directory)
         header = _read_header(directory / "graph.json")
         sizes = _sizes(header)
-        arrays = {name: _map_array(directory / f"{name}.npy", DTYPES[name], sizes[name]) for name in DTYPES}
+        arrays = {name: map_array(directory / f"{name}.npy", DTYPES[name], sizes[name]) for name in DTYPES}
         for name, end in (("segment_offsets", "edge"), ("passage_offsets", "edge"), ("link_offsets", "link")):
             if arrays[name][0] != 0 or arrays[name][-1] != header[f"{end}_count"]:
                 raise IndexFormatError(
@@ -274,13 +276,10 @@ def _flush(descriptor: int, file: Any) -> None:
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    try:
-        header = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise IndexFormatError(f"{path} is missing: this directory holds no graph") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise IndexFormatError(f"{path} is damaged: {error}; rebuild the graph") from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    if not path.exists():
+        raise IndexFormatError(f"{path} is missing: this directory holds no graph")
+    header = read_record(path)
+    if header.get("format") != FORMAT:
         raise IndexFormatError(f"{path} is not a {FORMAT} file")
     if header.get("version") != FORMAT_VERSION:
         raise IndexFormatError(
@@ -301,17 +300,3 @@ def _sizes(header: Mapping[str, int]) -> dict[str, int]:
     sizes["passage_offsets"] = header["passage_count"] + 1
     sizes["link_offsets"] = header["edge_count"] + 1
     return sizes
-
-
-def _map_array(path: Path, dtype: str, size: int) -> Array:
-    try:
-        array: Array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))  # slices of a memmap are slow
-    except FileNotFoundError:
-        raise IndexFormatError(f"{path} is missing; rebuild the graph") from None
-    except (ValueError, EOFError, OSError) as error:
-        raise IndexFormatError(f"{path} is damaged: {error}; rebuild the graph") from error
-    if array.dtype != np.dtype(dtype) or array.shape != (size,):
-        raise IndexFormatError(
-            f"{path} holds {array.dtype}{list(array.shape)}, expected {np.dtype(dtype)}[{size}]; rebuild the graph"
-        )
-    return array

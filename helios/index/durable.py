@@ -1,8 +1,12 @@
 """Writing so that a crash leaves either the old file or the new one, never half of it."""
 
 import hashlib
+import json
 import os
 from pathlib import Path
+from typing import Any
+
+from helios.errors import IndexFormatError
 
 _READ_BYTES = 1 << 20
 
@@ -33,6 +37,19 @@ def fsync_tree(directory: Path) -> None:
         for name in names:
             fsync_path(Path(root, name))
         fsync_path(Path(root))
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A JSON object of a file of an index; IndexFormatError names the file and what is wrong."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise IndexFormatError(f"{path}: cannot be read ({error.strerror}); build the index again") from None
+    except (ValueError, RecursionError) as error:
+        raise IndexFormatError(f"{path}: damaged: not JSON ({error}); build the index again") from None
+    if not isinstance(found, dict):
+        raise IndexFormatError(f"{path}: damaged: expected an object; build the index again")
+    return found
 
 
 def sha256_file(path: Path) -> str:

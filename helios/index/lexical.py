@@ -22,7 +22,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
-from helios.index.arrays import map_array
+from helios.index.arrays import check_below, check_offsets, map_array
+from helios.index.durable import read_record
 
 CHUNK_NODES = 20_000
 """Nodes whose postings are sorted in memory at once while writing."""
@@ -172,16 +173,21 @@ class Postings:
     """Memory-mapped node postings of one part."""
 
     def __init__(self, directory: Path) -> None:
-        try:
-            self.terms: NDArray[np.uint64] = map_array(directory / "terms.npy")
-            self.offsets: NDArray[np.int64] = map_array(directory / "offsets.npy")
-            self.nodes: NDArray[np.int32] = map_array(directory / "nodes.npy")
-            self.counts: NDArray[np.uint8] = map_array(directory / "counts.npy")
-            self.lengths: NDArray[np.int32] = map_array(directory / "lengths.npy")
-            statistics = json.loads((directory / "statistics.json").read_text())
-            self.segment_count = int(statistics["segments"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise IndexFormatError(f"{directory}: no readable lexical index ({error}); rebuild it") from error
+        self.directory = directory
+        self.terms: NDArray[np.uint64] = map_array(directory / "terms.npy", np.uint64)
+        self.offsets: NDArray[np.int64] = map_array(directory / "offsets.npy", np.int64, len(self.terms) + 1)
+        self.nodes: NDArray[np.int32] = map_array(directory / "nodes.npy", np.int32)
+        self.counts: NDArray[np.uint8] = map_array(directory / "counts.npy", np.uint8, len(self.nodes))
+        self.lengths: NDArray[np.int32] = map_array(directory / "lengths.npy", np.int32)
+        check_offsets(directory / "offsets.npy", self.offsets, len(self.nodes))
+        check_below(directory / "lengths.npy", self.lengths, np.iinfo(np.int32).max)
+        found = read_record(directory / "statistics.json").get("segments")
+        if type(found) is not int or not 0 <= found <= len(self.lengths):
+            raise IndexFormatError(
+                f"{directory / 'statistics.json'}: damaged: {found!r} segments of {len(self.lengths)} nodes; "
+                "build the index again"
+            )
+        self.segment_count = found
 
     @property
     def node_count(self) -> int:
@@ -193,6 +199,14 @@ class Postings:
             return np.full(len(hashes), -1, np.int64)
         places = np.minimum(np.searchsorted(self.terms, hashes), len(self.terms) - 1)
         return np.where(self.terms[places] == hashes, places, -1)
+
+    def check_spans(self, first: NDArray[np.int64], last: NDArray[np.int64], *, least: int = 0) -> None:
+        """IndexFormatError unless the postings [first, last) are of nodes from `least` on: kernels follow them."""
+        if not spans_within(self.nodes, first, last, least, self.node_count):
+            raise IndexFormatError(
+                f"{self.directory / 'nodes.npy'}: damaged: nodes must be from {least} to {self.node_count - 1}; restore "
+                "it or build the index again (`helios index fsck` finds all that is damaged)"
+            )
 
     def idf(self, hashes: NDArray[np.uint64]) -> FloatArray:
         """How rare terms are among the nodes of this part, by their hashes."""
@@ -273,9 +287,23 @@ def _hidden_postings(part: VisibleNodes) -> NDArray[np.int64]:
     """Places of the postings of hidden nodes, ascending."""
     if part.whole:
         return np.zeros(0, np.int64)
+    part.postings.check_spans(part.postings.offsets[:1], part.postings.offsets[-1:])
     hidden = np.ones(part.postings.node_count, bool)
     hidden[part.nodes] = False
     return np.flatnonzero(hidden[part.postings.nodes])
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def spans_within(numbers: np.ndarray, first: np.ndarray, last: np.ndarray, least: int, limit: int) -> bool:
+    """Whether numbers[first[i] : last[i]] are all from `least` to below `limit`; the spans lie inside of the array."""
+    low, high = np.int64(least), np.int64(limit - 1)
+    for i in range(first.shape[0]):
+        small, large = low, low
+        for at in range(first[i], last[i]):
+            small, large = min(small, np.int64(numbers[at])), max(large, np.int64(numbers[at]))
+        if small < low or large > high:
+            return False
+    return True
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

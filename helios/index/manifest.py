@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from helios.errors import ChecksumError, ConfigError, IndexFormatError
 from helios.index.durable import write_atomically
@@ -27,6 +27,8 @@ PIECE_FOLDERS = (PARTS_FOLDER, LINKS_FOLDER, CODEBOOKS_FOLDER)
 """Folders whose numbered sub-folders are immutable and pinned by readers."""
 BUILD_FOLDER = ".build"
 TOMBSTONES_FOLDER = "tombstones"
+MAX_DEPTH = 20
+"""Objects and lists in each other; a manifest has six."""
 
 
 class Record(BaseModel):
@@ -46,8 +48,8 @@ class FileEntry(Record):
     @classmethod
     def _stays_inside(cls, path: str) -> str:
         pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or not pure.parts:
-            raise ValueError(f"the path {path!r} leaves the index folder")
+        if pure.is_absolute() or ".." in pure.parts or not pure.parts or not path.isprintable():
+            raise ValueError(f"the path {path!r} leaves the index folder, or has characters that no file of one has")
         return path
 
 
@@ -111,6 +113,14 @@ class Part(Piece):
     def components(self) -> tuple[str, ...]:
         """Names of the part's folders that hold files (corpus, tokens, lexical)."""
         return tuple(sorted({PurePosixPath(entry.path).parts[0] for entry in self.files}))
+
+    @model_validator(mode="after")
+    def _can_hold_its_nodes(self) -> "Part":
+        """Readers make arrays of the size of the counts before they open any file."""
+        nodes, held = self.counts.segments + self.counts.passages, sum(entry.size for entry in self.files)
+        if nodes > held:
+            raise ValueError(f"{nodes} nodes cannot be in files of {held} bytes")
+        return self
 
 
 class Links(Piece):
@@ -218,9 +228,23 @@ def _read_document(directory: Path, path: Path) -> dict[str, Any]:
         raise IndexFormatError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise IndexFormatError(f"{path}: damaged: not JSON ({error}); restore it or build the index again") from None
+    except RecursionError:
+        raise IndexFormatError(_too_deep(path)) from None
     if not isinstance(document, dict):
         raise IndexFormatError(f"{path}: not the manifest of a HELIOS index: expected an object")
+    if _is_deeper(document, MAX_DEPTH):
+        raise IndexFormatError(_too_deep(path))
     return document
+
+
+def _too_deep(path: Path) -> str:
+    return f"{path}: damaged: more than {MAX_DEPTH} objects in each other; restore it or build the index again"
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    """Whether more than so many objects and lists are in each other."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth < 0 or any(_is_deeper(one, depth - 1) for one in inner if isinstance(one, (dict, list)))
 
 
 def _absence(directory: Path) -> str:

@@ -121,10 +121,11 @@ def largest_above(scores: np.ndarray, count: int) -> np.ndarray:
     for e in range(scores.shape[0]):
         low, high = min(low, scores[e]), max(high, scores[e])
     bins = 4096
+    top = np.int64(bins - 1)
     scale = np.float32(bins - 1) / max(high - low, np.float32(1e-9))
     held = np.zeros(bins, np.int64)
     for e in range(scores.shape[0]):
-        held[np.int64((scores[e] - low) * scale)] += 1
+        held[min(max(np.int64((scores[e] - low) * scale), 0), top)] += 1
     least, found = bins - 1, held[bins - 1]
     while least > 0 and found < count:
         least -= 1
@@ -132,7 +133,7 @@ def largest_above(scores: np.ndarray, count: int) -> np.ndarray:
     chosen = np.empty(found, np.int64)
     at = 0
     for e in range(scores.shape[0]):
-        if np.int64((scores[e] - low) * scale) >= least:
+        if min(max(np.int64((scores[e] - low) * scale), 0), top) >= least:
             chosen[at] = e
             at += 1
     return chosen

@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from helios.errors import ConfigError, IndexFormatError
+from helios.index.arrays import check_finite, check_offsets, map_array
 from helios.index.products import products
 
 FloatArray = NDArray[np.float32]
@@ -31,6 +32,8 @@ LEVELS = {
 THRESHOLD = 0.98159
 """Where the two-bit quantiser changes from its inner to its outer level."""
 MAX_CENTROIDS = 1 << 16
+SCALES = 256
+ARRAYS = ("rotation", "coarse", "cell_offsets", "centroids", "scale_levels")
 BLOCK = 32768
 """Vectors quantised at once: enough to fill the cells of the centroid tree, small enough for 100 MB."""
 
@@ -146,18 +149,25 @@ class Quantiser:
 
     @classmethod
     def open(cls, directory: Path, *, bits: int) -> "Quantiser":
-        """Read a codebook; the centroids are memory-mapped."""
-        try:
-            return cls(
-                np.load(directory / "rotation.npy"),
-                np.load(directory / "coarse.npy"),
-                np.load(directory / "cell_offsets.npy"),
-                np.load(directory / "centroids.npy", mmap_mode="r"),
-                np.load(directory / "scale_levels.npy"),
-                bits,
-            )
-        except (OSError, ValueError) as error:
-            raise IndexFormatError(f"{directory}: no readable codebook ({error}); rebuild the index") from error
+        """Map a codebook; IndexFormatError for files that are damaged or do not belong together."""
+        if bits not in LEVELS:
+            raise IndexFormatError(f"{directory}: damaged: residuals of {bits} bits; build the index again")
+        places = {name: directory / f"{name}.npy" for name in ARRAYS}
+        rotation = map_array(places["rotation"], np.float32, None, None)
+        dimension = len(rotation)
+        coarse = map_array(places["coarse"], np.float32, None, dimension)
+        found = cls(
+            map_array(places["rotation"], np.float32, dimension, dimension),
+            coarse,
+            map_array(places["cell_offsets"], np.int64, len(coarse) + 1),
+            map_array(places["centroids"], np.float32, None, dimension),
+            map_array(places["scale_levels"], np.float32, SCALES),
+            bits,
+        )
+        check_offsets(places["cell_offsets"], found.cell_offsets, len(found.centroids_KD))
+        for name in ("rotation", "coarse", "centroids", "scale_levels"):
+            check_finite(places[name], found.arrays()[name])
+        return found
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The codebook's arrays by the names of their files."""

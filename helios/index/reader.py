@@ -20,7 +20,7 @@ from helios.corpus.view import CorpusView, Shown, corpus_of
 from helios.errors import IndexFormatError
 from helios.graph import DataGraph
 from helios.graph.assembly import Layer, assembled
-from helios.index.arrays import map_array
+from helios.index.arrays import check_below, check_finite, check_offsets, map_array
 from helios.index.lexical import Postings, Statistics, VisibleNodes
 from helios.index.quantiser import Quantiser
 from helios.index.snapshot import LinksView, PartView, Snapshot
@@ -51,23 +51,43 @@ class PartFiles:
     @once
     def corpus(self) -> CorpusStore:
         """Tables and passages."""
-        return CorpusStore.open(self.view.path("corpus"))
+        store, counts = CorpusStore.open(self.view.verified("corpus")), self.view.part.counts
+        self._agree("corpus", store.segment_count, counts.segments, "segments")
+        self._agree("corpus", len(store.passages), counts.passages, "passages")
+        return store
 
     @once
     def tokens(self) -> TokenStore:
         """Token vectors of all nodes."""
-        return TokenStore(self.view.path("tokens"), codebook=self.view.codebook_path, opened=self._codebooks)
+        folder, codebook = self.view.verified("tokens"), self.view.verified_codebook()
+        store, counts = TokenStore(folder, codebook=codebook, opened=self._codebooks), self.view.part.counts
+        self._agree("tokens", store.node_count, counts.segments + counts.passages, "nodes")
+        return store
 
     @once
     def postings(self) -> Postings:
         """Term counts of all nodes."""
-        return Postings(self.view.path("lexical"))
+        postings, counts = Postings(self.view.verified("lexical")), self.view.part.counts
+        self._agree("lexical", postings.node_count, counts.segments + counts.passages, "nodes")
+        self._agree("lexical", postings.segment_count, counts.segments, "segments")
+        return postings
 
     @once
     def titles(self) -> TitleTerms:
         """Terms of all titles; read from the corpus where an older build did not store them."""
-        stored = TitleTerms.open(self.view.path("lexical"))
-        return stored or TitleTerms.of(self.corpus.passages.titles(), self.postings.idf)
+        stored = TitleTerms.open(self.view.verified("lexical"))
+        if stored is None:
+            return TitleTerms.of(self.corpus.passages.titles(), self.postings.idf)
+        self._agree("lexical", stored.passage_count, self.view.part.counts.passages, "titles")
+        return stored
+
+    def _agree(self, component: str, found: int, expected: int, noun: str) -> None:
+        """Kernels go over all nodes of the part in every component."""
+        if found != expected:
+            raise IndexFormatError(
+                f"{self.view.directory / component}: damaged: holds {found} {noun}, the manifest has {expected}; "
+                "restore it or build the index again"
+            )
 
 
 class IndexReader:
@@ -137,6 +157,10 @@ class IndexReader:
             raise IndexFormatError(f"{self.parts[0].view.index}: the index holds no links; build it with all stages")
         numbers = {part.view.part.name: self.numbering.numbers_of(at) for at, part in enumerate(self.parts)}
         sizes = {part.view.part.name: part.view.part.counts for part in self.parts}
+        for view in self.layers:
+            for name in view.links.parts:
+                if name not in sizes:
+                    raise IndexFormatError(f"{view.directory}: links nodes of part {name}, which the index does not have")
         layers = [
             _layer(view, [(*numbers[name], sizes[name].segments, sizes[name].passages) for name in view.links.parts])
             for view in self.layers
@@ -241,10 +265,14 @@ def _layer(view: LinksView, parts: Sequence[tuple[Numbers, Numbers, int, int]]) 
     `parts` has, for each part that the layer names, the numbers of its segments and passages and how many it has. A
     layer of few nodes lists them (`segments.npy`, `passages.npy`), another one has them all.
     """
-    graph = DataGraph.open(view.directory)
+    graph = DataGraph.open(view.verified())
+    _check_graph(view.directory, graph)
     segments = np.concatenate([_padded(own, count) for own, _, count, _ in parts])
     passages = np.concatenate([_padded(own, count) for _, own, _, count in parts])
-    listed = [_listed(view.directory / name) for name in ("segments.npy", "passages.npy")]
+    listed = [
+        _listed(view.directory / name, len(numbers))
+        for name, numbers in (("segments.npy", segments), ("passages.npy", passages))
+    ]
     sides = []
     for numbers, own, count, noun in (
         (segments, listed[0], graph.segment_count, "segments"), (passages, listed[1], graph.passage_count, "passages")
@@ -261,8 +289,25 @@ def _padded(numbers: Numbers, count: int) -> Numbers:
     return np.concatenate([numbers, np.full(count - len(numbers), -1, np.int64)])
 
 
-def _listed(path: Path) -> Numbers | None:
-    return np.asarray(map_array(path), np.int64) if path.exists() else None
+def _check_graph(place: Path, graph: DataGraph) -> None:
+    """What kernels and edges follow; `DataGraph.verify` reads all of it against all of it."""
+    check_offsets(place / "segment_offsets.npy", graph.segment_offsets, graph.edge_count)
+    check_offsets(place / "passage_offsets.npy", graph.passage_offsets, graph.edge_count)
+    check_offsets(place / "link_offsets.npy", graph.link_offsets, graph.link_count)
+    check_below(place / "edge_segments.npy", graph.edge_segments, graph.segment_count)
+    check_below(place / "edge_passages.npy", graph.edge_passages, graph.passage_count)
+    check_below(place / "passage_edges.npy", graph.passage_edges, graph.edge_count)
+    check_below(place / "link_columns.npy", graph.link_columns, 1 << 15)
+    check_finite(place / "link_scores.npy", graph.link_scores)
+
+
+def _listed(path: Path, count: int) -> Numbers | None:
+    """The nodes of a side that a layer lists, of so many."""
+    if not path.exists():
+        return None
+    listed = np.asarray(map_array(path, np.int64), np.int64)
+    check_below(path, listed, count)
+    return listed
 
 
 def _pooled(store: TokenStore, nodes: Numbers) -> FloatArray:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from helios.errors import IndexFormatError
+from helios.index.checksums import Checksums
 from helios.index.manifest import (
     PIECE_FOLDERS,
     TOMBSTONES_FOLDER,
@@ -38,6 +39,7 @@ class PartView:
     part: Part
     deleted: Tombstones
     codebook: Codebook | None
+    checksums: Checksums
 
     @property
     def directory(self) -> Path:
@@ -53,6 +55,19 @@ class PartView:
             )
         return self.directory / component
 
+    def verified(self, component: str) -> Path:
+        """The same, its files read against their checksums; ChecksumError for one that is damaged."""
+        path = self.path(component)
+        _verify(self.checksums, self.part, f"{component}/")
+        return path
+
+    def verified_codebook(self) -> Path:
+        """The folder of the codebook, its files read against their checksums."""
+        path = self.codebook_path
+        if self.codebook is not None:
+            _verify(self.checksums, self.codebook)
+        return path
+
     @property
     def codebook_path(self) -> Path:
         """Folder of the codebook, or IndexFormatError where the part has none."""
@@ -67,24 +82,34 @@ class LinksView:
 
     index: Path
     links: Links
+    checksums: Checksums
 
     @property
     def directory(self) -> Path:
         """The layer's folder."""
         return self.index / self.links.folder
 
+    def verified(self) -> Path:
+        """The same, its files read against their checksums; ChecksumError for one that is damaged."""
+        _verify(self.checksums, self.links)
+        return self.directory
+
 
 class Snapshot:
     """One consistent state of an index; opening reads the manifest and what is deleted, and looks at file sizes."""
 
-    def __init__(self, directory: Path, manifest: Manifest, pins: list[int], deleted: Mapping[str, Tombstones]) -> None:
+    def __init__(
+        self, directory: Path, manifest: Manifest, pins: list[int], deleted: Mapping[str, Tombstones],
+        checksums: Checksums,
+    ) -> None:  # fmt: skip
         self.directory = directory
         self.manifest = manifest
         codebooks = {codebook.name: codebook for codebook in manifest.codebooks}
         self.parts = tuple(
-            PartView(directory, part, deleted[part.name], codebooks.get(part.codebook)) for part in manifest.parts
+            PartView(directory, part, deleted[part.name], codebooks.get(part.codebook), checksums)
+            for part in manifest.parts
         )
-        self.links = tuple(LinksView(directory, links) for links in manifest.links)
+        self.links = tuple(LinksView(directory, links, checksums) for links in manifest.links)
         self._pins = pins
 
     def __repr__(self) -> str:
@@ -95,8 +120,12 @@ class Snapshot:
         )
 
     @classmethod
-    def open(cls, directory: Path | str) -> "Snapshot":
-        """The current snapshot; raises IndexFormatError naming a file that is missing or of a wrong size."""
+    def open(cls, directory: Path | str, *, verify: bool = False) -> "Snapshot":
+        """The current snapshot; raises IndexFormatError naming a file that is missing or of a wrong size.
+
+        `verify` reads every file against its checksum; without it, files that others are found by are read when their
+        component is first used (`helios.index.checksums`).
+        """
         directory = Path(directory)
         for _ in range(_OPEN_ATTEMPTS):
             manifest = read_manifest(directory)
@@ -104,7 +133,10 @@ class Snapshot:
             try:
                 for folder in sorted({piece.pinned for piece in manifest.pieces}):
                     pins += [_pin(directory / folder)]  # one by one: those of before a failure are let go
-                _check_sizes(directory, manifest.listed)
+                listed = manifest.listed
+                _check_sizes(directory, listed)
+                checksums = Checksums(directory, listed)
+                checksums.verify(listed if verify else [part.tombstones.path for part in manifest.parts], everything=True)
                 deleted = {part.name: Tombstones.read(directory / part.tombstones.path) for part in manifest.parts}
             except (IndexFormatError, OSError) as error:
                 _unpin(pins)
@@ -113,7 +145,7 @@ class Snapshot:
                 if isinstance(error, IndexFormatError):
                     raise
                 raise IndexFormatError(f"{error.filename}: cannot open the part ({error.strerror})") from None
-            return cls(directory, manifest, pins, deleted)
+            return cls(directory, manifest, pins, deleted, checksums)
         raise IndexFormatError(f"{directory}: the index changes faster than it can be opened")
 
     def is_current(self) -> bool:
@@ -174,6 +206,10 @@ def remove_if_unused(directory: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def _verify(checksums: Checksums, piece: Piece, prefix: str = "") -> None:
+    checksums.verify(f"{piece.folder}/{entry.path}" for entry in piece.files if entry.path.startswith(prefix))
 
 
 def _pinned_names(kind: str, pieces: tuple[Piece, ...]) -> set[str]:

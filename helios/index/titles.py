@@ -17,9 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
-from helios.index.arrays import map_array
+from helios.index.arrays import check_below, check_finite, check_offsets, map_array
 from helios.index.lexical import term_hash, terms_of
 
+KINDS = {
+    "hashes": np.uint64, "numeric": np.bool_, "starts": np.int64, "terms": np.int32, "shares": np.float32,
+    "offsets": np.int64, "holders": np.int32, "holder_shares": np.float32,
+}  # fmt: skip
 FloatArray = NDArray[np.float32]
 TermArray = NDArray[np.int32]
 Idf = Callable[[NDArray[np.uint64]], FloatArray]
@@ -101,10 +105,18 @@ class TitleTerms:
         """Map the files in the folder of the postings; None where an older build wrote none."""
         if not _file(directory, "hashes").exists():
             return None
-        try:
-            return cls(**{field.name: map_array(_file(directory, field.name)) for field in fields(cls)})
-        except (OSError, ValueError) as error:
-            raise IndexFormatError(f"{directory}: no readable titles ({error}); rebuild it") from error
+        found = cls(**{name: map_array(_file(directory, name), kind) for name, kind in KINDS.items()})
+        check_offsets(_file(directory, "starts"), found.starts, len(found.terms))
+        check_offsets(_file(directory, "offsets"), found.offsets, len(found.holders))
+        check_below(_file(directory, "terms"), found.terms, found.term_count)
+        check_below(_file(directory, "holders"), found.holders, found.passage_count)
+        lengths = {"offsets": found.term_count + 1, "numeric": found.term_count, "shares": len(found.terms)}
+        for name, count in (lengths | {"holder_shares": len(found.holders)}).items():
+            if len(getattr(found, name)) != count:
+                raise IndexFormatError(f"{_file(directory, name)}: damaged: expected {count} values; build the index again")
+        for name in ("shares", "holder_shares"):
+            check_finite(_file(directory, name), getattr(found, name))
+        return found
 
     def write(self, directory: Path) -> None:
         """Write the files into the folder of the postings."""

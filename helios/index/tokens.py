@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
-from helios.index.arrays import map_array
+from helios.index.arrays import check_below, check_offsets, map_array
+from helios.index.durable import read_record
 from helios.index.maxsim import StoredTokens
 from helios.index.quantiser import FloatArray, QuantisedVectors, Quantiser
 
@@ -78,23 +79,23 @@ class TokenStore:
     ) -> None:
         """`codebook` is its folder, this one by default; one that is `opened` already is shared."""
         try:
-            description = json.loads((directory / "tokens.json").read_text())
-            self.offsets: NDArray[np.int64] = map_array(directory / "offsets.npy")
-            self.codes: NDArray[np.uint16] = map_array(directory / "codes.npy")
-            self.scales: NDArray[np.uint8] = map_array(directory / "scales.npy")
-            self.frequencies: NDArray[np.int32] = map_array(directory / "frequencies.npy")
-            self.residuals: NDArray[np.uint8] = map_array(directory / "residuals.npy")
-            self.encoder: dict[str, Any] = description["encoder"]
-            bits = int(description["bits"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise IndexFormatError(f"{directory}: no readable token store ({error}); rebuild the index") from error
-        if int(self.offsets[-1]) != len(self.codes):
-            raise IndexFormatError(
-                f"{directory}: offsets end at {int(self.offsets[-1])}, codes hold {len(self.codes)} tokens; "
-                "the files do not belong together: rebuild the index"
-            )
+            description = read_record(directory / "tokens.json")
+            self.encoder: dict[str, Any] = dict(description["encoder"])
+            _, _, bits = self.encoder["name"], self.encoder["fingerprint"], int(description["bits"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise IndexFormatError(f"{directory / 'tokens.json'}: damaged ({error}); build the index again") from None
         shared, place = {} if opened is None else opened, codebook or directory
         self.quantiser = shared.setdefault(place, shared.get(place) or Quantiser.open(place, bits=bits))
+        self.offsets: NDArray[np.int64] = map_array(directory / "offsets.npy", np.int64)
+        self.codes: NDArray[np.uint16] = map_array(directory / "codes.npy", np.uint16)
+        self.scales: NDArray[np.uint8] = map_array(directory / "scales.npy", np.uint8, len(self.codes))
+        self.frequencies: NDArray[np.int32] = np.zeros(0, np.int32)
+        if len(self.offsets) > 1:  # of no nodes, a store holds a single 0
+            self.frequencies = map_array(directory / "frequencies.npy", np.int32)
+        width = self.quantiser.residual_bytes
+        self.residuals: NDArray[np.uint8] = map_array(directory / "residuals.npy", np.uint8, len(self.codes), width)
+        check_offsets(directory / "offsets.npy", self.offsets, len(self.codes))
+        check_below(directory / "codes.npy", self.codes, len(self.quantiser.centroids_KD))
 
     @property
     def node_count(self) -> int:

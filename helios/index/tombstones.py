@@ -5,8 +5,11 @@ some deleted node has, `tokens` int32 ascending and `counts` int32: how many del
 `nodes` alone, as a .npy.
 """
 
+import struct
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -37,11 +40,14 @@ class Tombstones:
                 found = np.load(file, allow_pickle=False)
                 if isinstance(found, np.ndarray):
                     return cls(_checked(found, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-                tokens, counts = _checked(found["tokens"], np.int32), np.asarray(found["counts"], np.int32)
-                if tokens.shape != counts.shape or np.any(counts < 0):
+                tokens, counts = _checked(found["tokens"], np.int32), found["counts"]
+                if tokens.shape != counts.shape or counts.dtype != np.int32 or np.any(counts < 0):
                     raise ValueError("tokens and their counts do not fit together")
                 return cls(_checked(found["nodes"], np.int64), tokens, counts)
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        except (
+            OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, SyntaxError, TokenError, TypeError,
+            RuntimeError, OverflowError, MemoryError, struct.error,
+        ) as error:  # fmt: skip
             raise IndexFormatError(f"{path}: cannot read the tombstones ({error})") from None
 
     def write(self, path: Path) -> None:

@@ -314,6 +314,7 @@ class VisiblePostings:
             numbers = self.numbering.node_numbers(part)
             for t, number in enumerate(postings.numbers(terms.hashes).tolist()):
                 if number >= 0:
+                    postings.check_spans(postings.offsets[number : number + 1], postings.offsets[number + 1 : number + 2])
                     span = slice(int(postings.offsets[number]), int(postings.offsets[number + 1]))
                     add_visible_bm25(
                         postings.nodes[span], postings.counts[span], numbers, norms, terms.idf_T[t], np.float32(k1),
@@ -340,6 +341,8 @@ class VisiblePostings:
         spans = [_passage_spans(postings, hashes) for postings in self.postings]
         rare = sum(last - first for first, last in spans) <= most
         spans = [(first, np.where(rare, last, first)) for first, last in spans]
+        for postings, (first, last) in zip(self.postings, spans, strict=True):
+            postings.check_spans(first, last, least=postings.segment_count)
         if len(self.postings) == 1 and self.numbering.whole:
             ((first, last),) = spans
             postings = self.postings[0]

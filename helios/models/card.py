@@ -106,11 +106,15 @@ def completed(folder: Path, card: ModelCard, *, weights: Sequence[str] = ()) -> 
 
 
 def read_card(folder: Path, role: str) -> ModelCard:
-    """The card of a folder of weights, its files checked against their hashes; ModelError if anything is wrong."""
+    """The card of a folder of weights, its files checked against their hashes; ModelError if anything is wrong.
+
+    Whoever reads weights calls it before it parses any of them.
+    """
     try:
         record = json.loads((folder / CARD).read_text(encoding="utf-8"))
         card = ModelCard(**{**record, "data": tuple(DataFile(**data) for data in record["data"])})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        _check_kinds(card)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{folder}: no model that `helios train` wrote ({CARD}: {error})") from error
     if card.role != role:
         raise ModelError(f"{folder}: holds a {card.role}, expected a {role}")
@@ -124,6 +128,16 @@ def read_card(folder: Path, role: str) -> ModelCard:
                 f"{folder / name}: damaged, or not the file of its card: SHA-256 {found[:12]}…, not {expected[:12]}…"
             )
     return card
+
+
+def _check_kinds(card: ModelCard) -> None:
+    """ValueError for a card whose fields are of other kinds, or that names a file outside of its folder."""
+    for name in ("files", "needs", "values", "scores", "versions"):
+        if not isinstance(getattr(card, name), Mapping):
+            raise ValueError(f"{name} must be an object")
+    for name, found in card.files.items():
+        if name != Path(name).name or not name.isprintable() or not isinstance(found, str):
+            raise ValueError(f"files: {name!r} is not the name of a file with its SHA-256")
 
 
 def _plain(value: Any) -> Any:

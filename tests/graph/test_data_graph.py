@@ -127,10 +127,10 @@ def test_damage_is_refused_with_the_file_named(tmp_path):
     with pytest.raises(IndexFormatError, match="format version 2"):
         DataGraph.open(directory)
     (directory / "graph.json").write_text(json.dumps(header | {"edge_count": 4}))
-    with pytest.raises(IndexFormatError, match=r"edge_passages.npy holds int32\[3\], expected int32\[4\]"):
+    with pytest.raises(IndexFormatError, match=r"edge_passages.npy: damaged: holds int32\[3\], expected int32\[4\]"):
         DataGraph.open(directory)
     (directory / "graph.json").write_text("{")
-    with pytest.raises(IndexFormatError, match=r"graph.json is damaged"):
+    with pytest.raises(IndexFormatError, match=r"graph.json: damaged"):
         DataGraph.open(directory)
     (directory / "graph.json").write_text(json.dumps({"format": "other"}))
     with pytest.raises(IndexFormatError, match="not a helios-graph"):
@@ -142,7 +142,7 @@ def test_a_damaged_array_is_refused(tmp_path, damage):
     write(tmp_path / "graph", LINKS)
     path = tmp_path / "graph" / "passage_edges.npy"
     path.write_bytes(path.read_bytes()[:-4] if damage is None else damage)
-    with pytest.raises(IndexFormatError, match=r"passage_edges.npy is damaged"):
+    with pytest.raises(IndexFormatError, match=r"passage_edges.npy: damaged"):
         DataGraph.open(tmp_path / "graph")
 
 

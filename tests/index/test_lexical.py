@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from helios.errors import IndexFormatError
 from helios.index import lexical
 from helios.index.lexical import Postings, Statistics, VisibleNodes, term_hash, terms_of, write_postings
+from helios.index.visible import Numbering, VisiblePostings
 
 WORDS = st.sampled_from(["rhine", "river", "rivers", "Basel", "basel's", "42", "Łódź", "café", "x"])
 TEXTS = st.lists(st.lists(WORDS, max_size=8).map(" ".join), min_size=1, max_size=8)
@@ -91,8 +92,24 @@ def test_no_nodes(tmp_path):
 def test_a_damaged_index_is_named(tmp_path):
     write_postings(["rhine"], tmp_path, segment_count=1)
     (tmp_path / "statistics.json").write_text("{")
-    with pytest.raises(IndexFormatError, match=f"{tmp_path}: no readable lexical index"):
+    with pytest.raises(IndexFormatError, match=rf"{tmp_path}/statistics\.json: damaged: not JSON"):
         Postings(tmp_path)
+
+
+@pytest.mark.parametrize("node", [2, 2**31 - 1])
+def test_postings_of_a_node_that_is_not_there_are_refused(tmp_path, node):
+    write_postings(["rhine river", "rhine"], tmp_path, segment_count=1)
+    nodes = np.load(tmp_path / "nodes.npy")
+    nodes[-1] = node
+    np.save(tmp_path / "nodes.npy", nodes)
+    postings = Postings(tmp_path)
+    nodes_of = VisibleNodes.all(postings)
+    numbering = Numbering.of([nodes_of.segments], [nodes_of.passages], [1], [2], whole=True)
+    visible = VisiblePostings([postings], numbering, Statistics([nodes_of]))
+    with pytest.raises(IndexFormatError, match=r"nodes\.npy: damaged: nodes must be from [01] to 1"):
+        visible.node_bm25(visible.terms("rhine river"), k1=0.9, b=0.4)
+    with pytest.raises(IndexFormatError, match=r"nodes\.npy: damaged: nodes must be from [01] to 1"):
+        visible.passage_bm25(visible.terms("rhine river"), k1=0.9, b=0.4, most=10)
 
 
 def test_idf_of_hashes(tmp_path):

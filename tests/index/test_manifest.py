@@ -97,6 +97,11 @@ def test_content_hash_ignores_the_date_alone():
         (b"[]", "expected an object"),
         (b"{}", "foreign"),
         (b'{"format": "lucene", "version": 1}', "foreign"),
+        (b"\x00" * 100, "damaged: not JSON"),
+        (b'{"format": "helios\x00index"}', "damaged: not JSON"),
+        (b'{"config": ' + b"[" * 100_000, "damaged: more than 20 objects in each other"),
+        (b'{"config": ' + b'{"a": ' * 30 + b"1" + b"}" * 31, "damaged: more than 20 objects in each other"),
+        (b'{"version": ' + b"9" * 5000 + b"}", "damaged: not JSON"),
     ],
 )
 def test_foreign_and_damaged_manifests_are_refused(tmp_path: Path, content: bytes, message: str):
@@ -134,10 +139,19 @@ def test_edited_manifest_is_damaged(tmp_path: Path):
         read_manifest(tmp_path)
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "corpus/../../x", ""])
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "corpus/../../x", "", "tokens/\x00", "a\nb", "\ud800"])
 def test_paths_outside_the_index_are_refused(path: str):
     with pytest.raises(ValueError, match="leaves the index folder"):
         FileEntry(path=path, size=1, sha256=HASH)
+
+
+def test_more_nodes_than_the_files_can_hold_are_refused(tmp_path: Path):
+    (part,) = manifest().parts
+    counts = part.counts.model_copy(update={"passages": 10**15})
+    part = part.model_copy(update={"counts": counts})
+    write_manifest(tmp_path, manifest().model_copy(update={"parts": (part,)}))
+    with pytest.raises(IndexFormatError, match="1000000000000002 nodes cannot be in files of 7 bytes"):
+        read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -156,3 +156,10 @@ def test_nodes_are_taken_by_their_numbers(make_store):
     node_bounds(np.array([1, 3]), store.stored, table, 2, some, 0, 2)
     np.testing.assert_array_equal(some[2:4], every[[1, 3]])
     assert not some[[0, 1, 4]].any()
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_no_numbers_leave_the_histogram_whole(odd):
+    scores = np.linspace(0, 1, 1000, dtype=np.float32)
+    scores[[0, 500, 999]] = odd
+    assert set(largest_above(scores, 10)) <= set(range(1000))

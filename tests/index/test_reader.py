@@ -3,12 +3,14 @@
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helios.engine import Engine
+from helios.index.manifest import read_manifest, write_manifest
 from helios.index.reader import IndexReader
 from helios.index.snapshot import Snapshot
 from helios.index.titles import TitleTerms
@@ -91,10 +93,13 @@ def test_closing_an_unused_engine_opens_nothing(sample_index):
 
 
 def test_titles_of_an_older_build_are_read_from_the_corpus(engine: Engine, sample_index, tmp_path):
-    shutil.copytree(sample_index, tmp_path / "index")
-    with Engine.open(tmp_path / "index", threads=1) as older:
-        for path in older.index.parts[0].view.path("lexical").glob("title-*.npy"):
-            path.unlink()
+    index = Path(shutil.copytree(sample_index, tmp_path / "index"))
+    (part,) = (manifest := read_manifest(index)).parts
+    files = tuple(entry for entry in part.files if "title-" not in entry.path)
+    write_manifest(index, manifest.model_copy(update={"parts": (part.model_copy(update={"files": files}),)}))
+    for path in (index / part.folder).glob("lexical/title-*.npy"):
+        path.unlink()
+    with Engine.open(index, threads=1) as older:
         for name in (field.name for field in fields(TitleTerms)):
             np.testing.assert_array_equal(getattr(older.index.titles, name), getattr(engine.index.titles, name))
 

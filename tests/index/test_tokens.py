@@ -1,6 +1,7 @@
 """The token store: chunks joined in order, read back by node, damage told."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def test_damage_names_the_folder(make_store, name, damage):
         (damaged / name).unlink()
     else:
         (damaged / name).write_bytes(b"{}")
-    with pytest.raises(IndexFormatError, match=f"{damaged}: no readable"):
+    with pytest.raises(IndexFormatError, match=rf"{damaged}/{re.escape(name)}: (missing|damaged|cannot be read)"):
         TokenStore(directory, codebook=codebook)
 
 
@@ -63,8 +64,17 @@ def test_stores_of_one_codebook_share_it(make_store):
 def test_arrays_that_do_not_belong_together(make_store):
     directory = folder(make_store(LENGTHS))
     np.save(directory / "offsets.npy", np.array([0, 3], np.int64))
-    with pytest.raises(IndexFormatError, match="offsets end at 3, codes hold 18 tokens"):
-        TokenStore(directory)
+    with pytest.raises(IndexFormatError, match=r"offsets\.npy: damaged: offsets must rise from 0 to 18"):
+        TokenStore(directory, codebook=directory.parent / "codebook")
+
+
+@pytest.mark.parametrize(("name", "values"), [("offsets", [0, 9, 8, 18]), ("codes", [16] * 18), ("scales", [0] * 17)])
+def test_what_kernels_cannot_follow_is_refused(make_store, name, values):
+    directory = folder(make_store(LENGTHS))
+    kind = np.load(directory / f"{name}.npy").dtype
+    np.save(directory / f"{name}.npy", np.array(values, kind))
+    with pytest.raises(IndexFormatError, match=rf"{name}\.npy: damaged"):
+        TokenStore(directory, codebook=directory.parent / "codebook")
 
 
 def test_the_description_says_what_is_inside(make_store):

@@ -59,13 +59,26 @@ def test_a_file_that_is_missing_is_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, "", "no json", "[]", "{}", '{"name": "x"}', json.dumps({"data": [], "unheard": 1})]
-)
+    "content", [None, "", "no json", "[]", "{}", '{"name": "x"}', json.dumps({"data": [], "unheard": 1}), "\x00",
+     '{"data": ' + "[" * 100_000]
+)  # fmt: skip
 def test_a_folder_without_a_readable_card_is_refused(folder: Path, content: str | None) -> None:
     if content is None:
         (folder / "card.json").unlink()
     else:
         (folder / "card.json").write_text(content)
+    with pytest.raises(ModelError, match=rf"{folder}: no model that `helios train` wrote \(card\.json"):
+        read_card(folder, "counter")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"files": ["trees.txt"]}, {"files": {"a\x00b": "0"}}, {"files": {"../../secret": "0"}}, {"files": {"/etc/passwd": "0"}},
+     {"files": {"trees.txt": 1}}, {"needs": 3}, {"values": None}],
+)  # fmt: skip
+def test_a_card_of_other_kinds_of_values_is_refused(folder: Path, change: dict[str, Any]) -> None:
+    card = json.loads((folder / "card.json").read_text())
+    (folder / "card.json").write_text(json.dumps(card | change))
     with pytest.raises(ModelError, match=rf"{folder}: no model that `helios train` wrote \(card\.json"):
         read_card(folder, "counter")
 

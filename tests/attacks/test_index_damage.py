@@ -1,0 +1,84 @@
+"""Changed bytes in every file of an index: refused, or the answer of the undamaged index, or found by fsck.
+
+A few changes a file here; HELIOS_FUZZ=10000 makes as many in all, and HELIOS_FUZZ_SEED other ones.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helios.engine import Engine
+from helios.errors import ChecksumError
+from helios.index import checksums
+from helios.index.fsck import check_index
+from helios.index.manifest import read_manifest
+from helios.index.snapshot import Snapshot
+
+WORKER = Path(__file__).with_name("damaged_index.py")
+CASES = int(os.environ.get("HELIOS_FUZZ", "126"))
+SEED = os.environ.get("HELIOS_FUZZ_SEED", "1")
+
+
+def outcomes(index: Path, work: Path, *flags: str) -> list[dict[str, Any]]:
+    """What became of the cases, each in a process of its own."""
+    work.mkdir()
+    command = [sys.executable, str(WORKER), str(index), str(work), str(CASES), "--seed", SEED, *flags]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120 + 5 * CASES, check=False)
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(found) == CASES
+    return found
+
+
+@pytest.mark.slow
+def test_a_changed_byte_is_refused(sample_index: Path, tmp_path: Path):
+    """Every file of the sample's index is small enough to be read against its checksum, so no change gets through."""
+    found = outcomes(sample_index, tmp_path / "work")
+    assert [case for case in found if case["engine"] != "refused" or case["fsck"] != "refused"] == []
+
+
+@pytest.mark.slow
+def test_a_change_that_no_checksum_finds_ends_no_process(sample_index: Path, tmp_path: Path):
+    """Files with checksums to match are what an index too large to be read on opening looks like, and a forged one."""
+    found = outcomes(sample_index, tmp_path / "work", "--resealed")
+    assert [case for case in found if case["engine"] not in ("refused", "same", "other")] == []
+    assert [case for case in found if case["fsck"] not in ("refused", "same")] == []
+
+
+def damaged(index: Path, copy: Path, name: str) -> Path:
+    """A copy in which the last byte of a file is another."""
+    shutil.copytree(index, copy)
+    content = bytearray((copy / name).read_bytes())
+    content[-1] ^= 1
+    (copy / name).write_bytes(content)
+    return copy
+
+
+@pytest.mark.parametrize("name", checksums.PAYLOAD)
+def test_payload_of_a_large_index_is_read_by_fsck_and_on_demand(sample_index, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(checksums, "SMALL", 0)
+    index = damaged(sample_index, tmp_path / "index", f"parts/0001/{name}")
+    with Snapshot.open(index) as snapshot:
+        for component in ("corpus", "tokens", "lexical"):
+            snapshot.parts[0].verified(component)
+    with pytest.raises(ChecksumError, match=rf"{name}: damaged: SHA-256 is \w+…, expected \w+…; restore it or build"):
+        Engine.open(index, overrides=["advanced.search.verify=true"])
+    assert [finding.path for finding in check_index(index)] == [f"parts/0001/{name}"]
+
+
+def test_everything_else_is_read_when_its_component_is_used(sample_index, tmp_path, monkeypatch):
+    monkeypatch.setattr(checksums, "SMALL", 0)
+    names = [name for name in read_manifest(sample_index).listed if not name.endswith(checksums.PAYLOAD)]
+    for number, name in enumerate(names):
+        index = damaged(sample_index, tmp_path / str(number), name)
+        with pytest.raises(ChecksumError, match=rf"{name}: damaged"), Snapshot.open(index) as snapshot:
+            for component in ("corpus", "tokens", "lexical"):
+                snapshot.parts[0].verified(component)
+            snapshot.parts[0].verified_codebook()
+            snapshot.links[0].verified()
