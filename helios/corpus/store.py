@@ -100,7 +100,9 @@ class Records(Sequence[Record], Generic[Record]):
         while position < self._count and self._hashes[position] == wanted:
             number = int(self._numbers[position])
             if number >= self._count:
-                raise IndexFormatError(f"{self._path}: damaged: record {number} of {self._count}; build the index again")
+                raise IndexFormatError(
+                    f"{self._path}: damaged: record {number} of {self._count}; build the index again"
+                )
             if self.id(number) == record_id:
                 return number
             position += 1

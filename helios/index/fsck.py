@@ -162,9 +162,8 @@ def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
         yield Finding(f"{place}/terms.npy", "terms must be unique and sorted")
     if len(postings.nodes) and (postings.nodes.min() < 0 or postings.nodes.max() >= nodes):
         yield Finding(f"{place}/nodes.npy", f"node numbers must be below {nodes}")
-    if titles is not None:
-        if titles.passage_count != counts.passages:
-            yield Finding(f"{place}/title-starts.npy", f"holds {titles.passage_count} titles, not {counts.passages}")
+    if titles is not None and titles.passage_count != counts.passages:
+        yield Finding(f"{place}/title-starts.npy", f"holds {titles.passage_count} titles, not {counts.passages}")
 
 
 def _check_tombstones(view: PartView) -> Iterator[Finding]:

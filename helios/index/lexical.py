@@ -204,8 +204,8 @@ class Postings:
         """IndexFormatError unless the postings [first, last) are of nodes from `least` on: kernels follow them."""
         if not spans_within(self.nodes, first, last, least, self.node_count):
             raise IndexFormatError(
-                f"{self.directory / 'nodes.npy'}: damaged: nodes must be from {least} to {self.node_count - 1}; restore "
-                "it or build the index again (`helios index fsck` finds all that is damaged)"
+                f"{self.directory / 'nodes.npy'}: damaged: nodes must be from {least} to {self.node_count - 1}; "
+                "restore it or build the index again (`helios index fsck` finds all that is damaged)"
             )
 
     def idf(self, hashes: NDArray[np.uint64]) -> FloatArray:
@@ -298,6 +298,8 @@ def spans_within(numbers: np.ndarray, first: np.ndarray, last: np.ndarray, least
     """Whether numbers[first[i] : last[i]] are all from `least` to below `limit`; the spans lie inside of the array."""
     low, high = np.int64(least), np.int64(limit - 1)
     for i in range(first.shape[0]):
+        if first[i] >= last[i]:
+            continue
         small, large = low, low
         for at in range(first[i], last[i]):
             small, large = min(small, np.int64(numbers[at])), max(large, np.int64(numbers[at]))

@@ -115,17 +115,22 @@ def node_maxima(
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
+def _bin(score: np.float32, low: np.float32, scale: np.float32, bins: int) -> int:
+    """The bin of a score, also of one that is no number."""
+    return min(max(int((score - low) * scale), 0), bins - 1)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
 def largest_above(scores: np.ndarray, count: int) -> np.ndarray:
     """Numbers of at least the `count` largest scores, ascending, and few more: by a histogram in two passes."""
     low, high = scores[0], scores[0]
     for e in range(scores.shape[0]):
         low, high = min(low, scores[e]), max(high, scores[e])
     bins = 4096
-    top = np.int64(bins - 1)
     scale = np.float32(bins - 1) / max(high - low, np.float32(1e-9))
     held = np.zeros(bins, np.int64)
     for e in range(scores.shape[0]):
-        held[min(max(np.int64((scores[e] - low) * scale), 0), top)] += 1
+        held[_bin(scores[e], low, scale, bins)] += 1
     least, found = bins - 1, held[bins - 1]
     while least > 0 and found < count:
         least -= 1
@@ -133,7 +138,7 @@ def largest_above(scores: np.ndarray, count: int) -> np.ndarray:
     chosen = np.empty(found, np.int64)
     at = 0
     for e in range(scores.shape[0]):
-        if min(max(np.int64((scores[e] - low) * scale), 0), top) >= least:
+        if _bin(scores[e], low, scale, bins) >= least:
             chosen[at] = e
             at += 1
     return chosen

@@ -160,7 +160,9 @@ class IndexReader:
         for view in self.layers:
             for name in view.links.parts:
                 if name not in sizes:
-                    raise IndexFormatError(f"{view.directory}: links nodes of part {name}, which the index does not have")
+                    raise IndexFormatError(
+                        f"{view.directory}: links nodes of part {name}, which the index does not have"
+                    )
         layers = [
             _layer(view, [(*numbers[name], sizes[name].segments, sizes[name].passages) for name in view.links.parts])
             for view in self.layers

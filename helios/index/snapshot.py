@@ -136,7 +136,9 @@ class Snapshot:
                 listed = manifest.listed
                 _check_sizes(directory, listed)
                 checksums = Checksums(directory, listed)
-                checksums.verify(listed if verify else [part.tombstones.path for part in manifest.parts], everything=True)
+                checksums.verify(
+                    listed if verify else [part.tombstones.path for part in manifest.parts], everything=True
+                )
                 deleted = {part.name: Tombstones.read(directory / part.tombstones.path) for part in manifest.parts}
             except (IndexFormatError, OSError) as error:
                 _unpin(pins)

@@ -113,7 +113,9 @@ class TitleTerms:
         lengths = {"offsets": found.term_count + 1, "numeric": found.term_count, "shares": len(found.terms)}
         for name, count in (lengths | {"holder_shares": len(found.holders)}).items():
             if len(getattr(found, name)) != count:
-                raise IndexFormatError(f"{_file(directory, name)}: damaged: expected {count} values; build the index again")
+                raise IndexFormatError(
+                    f"{_file(directory, name)}: damaged: expected {count} values; build the index again"
+                )
         for name in ("shares", "holder_shares"):
             check_finite(_file(directory, name), getattr(found, name))
         return found

@@ -314,7 +314,9 @@ class VisiblePostings:
             numbers = self.numbering.node_numbers(part)
             for t, number in enumerate(postings.numbers(terms.hashes).tolist()):
                 if number >= 0:
-                    postings.check_spans(postings.offsets[number : number + 1], postings.offsets[number + 1 : number + 2])
+                    postings.check_spans(
+                        postings.offsets[number : number + 1], postings.offsets[number + 1 : number + 2]
+                    )
                     span = slice(int(postings.offsets[number]), int(postings.offsets[number + 1]))
                     add_visible_bm25(
                         postings.nodes[span], postings.counts[span], numbers, norms, terms.idf_T[t], np.float32(k1),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from helios.errors import IndexFormatError
 from helios.index.reader import IndexReader
 from helios.index.visible import Query
 from helios.models.encoder import TokenEncoder
@@ -32,6 +33,11 @@ def explain_edge(index: IndexReader, encoder: TokenEncoder, query: Query, edge: 
 def _matches(index: IndexReader, encoder: TokenEncoder, query: Query, number: int, node: NodeText) -> list[TokenMatch]:
     similarities = query.tokens.vectors @ index.tokens.vectors(number).T
     spans = encoder.token_spans(node.text)
+    if not 0 < similarities.shape[1] <= len(spans):
+        raise IndexFormatError(
+            f"node {number}: its text has {len(spans)} tokens, its vectors are of {similarities.shape[1]}: texts or "
+            "vectors are damaged; run `helios index fsck`"
+        )
     found = []
     for i, j in enumerate(np.argmax(similarities, axis=1)):
         start, end = _word(node.text, *(int(x) for x in spans[j]))

@@ -34,7 +34,10 @@ from helios.retrieval.pipeline import Models
 QUESTIONS = (
     ("Into which sea does the river flow that passes Kraków and Warsaw?", None),
     ("Where does the longest river in the table of European rivers rise?", None),
-    ("In what year was the element discovered that melts in a warm hand?", "table.title ~ '*e*' and passage.title ~ '*a*'"),
+    (
+        "In what year was the element discovered that melts in a warm hand?",
+        "table.title ~ '*e*' and passage.title ~ '*a*'",
+    ),
 )
 KINDS = ("byte", "bytes", "word", "zeros")
 HEADER = 128

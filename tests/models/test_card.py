@@ -73,8 +73,8 @@ def test_a_folder_without_a_readable_card_is_refused(folder: Path, content: str 
 
 @pytest.mark.parametrize(
     "change",
-    [{"files": ["trees.txt"]}, {"files": {"a\x00b": "0"}}, {"files": {"../../secret": "0"}}, {"files": {"/etc/passwd": "0"}},
-     {"files": {"trees.txt": 1}}, {"needs": 3}, {"values": None}],
+    [{"files": ["trees.txt"]}, {"files": {"a\x00b": "0"}}, {"files": {"../../secret": "0"}},
+     {"files": {"/etc/passwd": "0"}}, {"files": {"trees.txt": 1}}, {"needs": 3}, {"values": None}],
 )  # fmt: skip
 def test_a_card_of_other_kinds_of_values_is_refused(folder: Path, change: dict[str, Any]) -> None:
     card = json.loads((folder / "card.json").read_text())

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.errors import IndexFormatError
 from helios.index.products import weighted_sums
 from helios.index.reader import IndexReader
 from helios.index.search import NodeMaxima, Pairs, PairScores, places_in
@@ -239,6 +240,8 @@ def _wording(index: IndexReader, asked: Asked, links: _Links, pairs: Pairs) -> l
     for i, (left, right) in enumerate(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)):
         row, passage = rows.get(left, _NO_ROW), passages.get(right, _NO_PASSAGE)
         columns = links.columns[i] if row.cells else []
+        if columns and max(columns) >= len(row.cells):
+            raise IndexFormatError(f"{index.layers[0].directory}/link_columns.npy: damaged: a column that no row has")
         table[i] = (
             sum(cell > 0 for cell in row.cells), max(row.cells, default=0),
             max((row.cells[column] for column in columns), default=0), *passage[:2], row.title_overlap, *row.place,
