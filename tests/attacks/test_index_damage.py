@@ -21,7 +21,7 @@ from helios.index.manifest import read_manifest
 from helios.index.snapshot import Snapshot
 
 WORKER = Path(__file__).with_name("damaged_index.py")
-CASES = int(os.environ.get("HELIOS_FUZZ", "126"))
+CASES = int(os.environ.get("HELIOS_FUZZ", "63"))
 SEED = os.environ.get("HELIOS_FUZZ_SEED", "1")
 
 
