@@ -30,8 +30,9 @@ from helios.executors.sparql.tokens import Kind, Token, tokenise, written
 from helios.executors.values import Value
 
 MAX_CHARACTERS = 50_000
-MAX_TOKENS = 1000
+MAX_TOKENS = 600
 """The parser needs up to a millisecond a token, or two."""
+MAX_DIGITS = 1000
 KEPT_VERDICTS = 512
 
 _parsing = threading.Lock()
@@ -108,6 +109,8 @@ def _check_words(tokens: Sequence[Token]) -> None:
     if len(tokens) > MAX_TOKENS:
         raise QueryRejected(f"longer than {MAX_TOKENS:,} words and marks", written(tokens[:8]))
     for token in tokens:
+        if token.kind is Kind.NUMBER and len(token.text) > MAX_DIGITS:
+            raise QueryRejected(f"a number longer than {MAX_DIGITS:,} digits", token.text[:40])
         word = token.word
         if word and word not in STRUCTURE and word not in FUNCTIONS and word not in AGGREGATES:
             raise QueryRejected(REASONS.get(word, "not a word or function of SPARQL 1.1 queries"), token.text[:40])

@@ -1,38 +1,38 @@
 """The guard of SQL: one read-only statement of known parts and known functions, or QueryRejected.
 
-    text  →  tokens  →  tree  →  every node on the allow-list  →  text made from the tree  →  read and checked again
+    text  →  tokens  →  tree  →  every node on the allow-list  →  the tokens written anew  →  cut into the same tokens
 
-What is executed is the text made from the checked tree, not the text that came in: comments, odd white space, escapes
-and whatever else sqlglot and the engine may read in two ways are gone by then. Each word before a parenthesis
-of that text must be a function of the dialect's list (`functions`), a keyword, a type or a name that the query itself
-introduces.
+What is executed are the tokens that were checked, in their order and as they were spelled, so that a query means what
+its writer said. Comments, odd white space and dollar quotes are gone by then, and a token must have a form that sqlglot
+and the engine can only read in one way. Each word before a parenthesis must be a function of the dialect's list
+(`functions`), a keyword, a type or a name that the query itself introduces.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING
 
 from helios.errors import QueryRejected
 from helios.executors.sql import functions
-from helios.executors.sql.nodes import ALLOWED, FUNCTIONS, STATEMENTS, TYPES_REFUSED
+from helios.executors.sql.dialects import DIALECTS, tokens_of, tree_of
+from helios.executors.sql.nodes import ALLOWED, STATEMENTS, TYPES_REFUSED
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
 
-DIALECTS = ("sqlite", "duckdb", "postgres")
 MOST_CHARACTERS = 100_000
 MOST_TOKENS = 5_000
 MOST_NESTING = 100
 """Parentheses and brackets within each other."""
-MOST_MOVES = 40
-"""Steps of the parser for each word, beside FREE_MOVES: nested constructors can make it try twice as much a level."""
-FREE_MOVES = 5_000
 MOST_TIMES = 100_000
 """How often `repeat` may repeat, how far `lpad` may pad, how wide `format` may print."""
 MOST_NUMBERS = 10_000_000
 """How many rows a series between two numbers may have."""
+MOST_SHOWN = 50
+"""Parts of a query that a message writes out."""
 KEPT = 512
 """Verdicts kept, of queries up to KEPT_CHARACTERS long."""
 KEPT_CHARACTERS = 10_000
@@ -40,12 +40,23 @@ KEPT_CHARACTERS = 10_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _KEYWORDS = re.compile(r"[\w .+-]*")
-_NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
-_ESCAPES = re.compile(r"(?:[^\\']|\\[nrt\\])*")
+_NUMBER = re.compile(r"\d{1,1000}(\.\d*)?([eE][+-]?\d{1,4})?|\.\d{1,1000}([eE][+-]?\d{1,4})?")
+_FORMS = {
+    "STRING": re.compile(r"'(?:[^']|'')*'"),
+    "IDENTIFIER": re.compile(r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|\[[^\[\]]+\]'),
+    "BYTE_STRING": re.compile(r"[eE]'(?:[^\\']|''|\\[nrt\\])*'"),
+    "BIT_STRING": re.compile(r"[bB]'[01]*'"),
+    "HEX_STRING": re.compile(r"[xX]'[0-9a-fA-F]*'|0[xX][0-9a-fA-F]{1,16}"),
+    "NUMBER": re.compile(rf"(?:{_NUMBER.pattern})|\d{{1,1000}}(?:_\d+){{1,1000}}"),
+}
+"""How a token of a kind may be spelled; all others are words or marks."""
+_WORDS = re.compile(r"[^\W\d][\w$]*(?: [^\W\d][\w$]*)*")
+_MARKS = re.compile(r"[!#%&()*+,\-./:;<=>?@\[\]^{|}~]+|\$")
 _WIDTH = re.compile(r"%[^a-zA-Z%]*(?:\d{6}|\*)")
 _FILE_NAME = re.compile(r"[/\\:*?\[\].~]")
-_SIZED = {"repeat": 1, "pad": 1, "lpad": 1, "rpad": 1, "zeroblob": 0, "randomblob": 0, "bar": 3}  # fmt: skip
+_SIZED = {"repeat": 1, "lpad": 1, "rpad": 1, "zeroblob": 0, "randomblob": 0, "bar": 3}
 """Functions whose result may be of any size, and which argument says so."""
+_QUOTED = ("STRING", "IDENTIFIER", "BYTE_STRING", "BIT_STRING", "HEX_STRING", "HEREDOC_STRING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,96 +83,81 @@ class SqlGuard:
         return (self._kept if len(text) <= KEPT_CHARACTERS else self._check)(text)
 
     def _check(self, text: str) -> CheckedQuery:
+        tokens = self._tokens(text)
+        self._check_tokens(tokens)
+        tree = tree_of(self.dialect, text, tokens)
         try:
-            tree = self._parse(text)
             self._check_tree(tree)
-            names = self._number_parameters(tree)
-            made = self._generate(tree)
-            again = self._parse(made, ours=True)
-            self._check_tree(again, ours=True)
-            self._check_calls(made, again)
         except RecursionError:
             raise QueryRejected("the query is nested too deeply") from None
-        return CheckedQuery(made, names)
-
-    def _parse(self, text: str, *, ours: bool = False) -> "exp.Expr":
-        from sqlglot.errors import ErrorLevel, SqlglotError
-
-        tokens = self._tokens(text)
-        if not ours:
-            self._check_tokens(tokens)
-        parser = _bounded_parser(self.dialect)(error_level=ErrorLevel.IMMEDIATE, dialect=self.dialect)
-        try:
-            trees: list[exp.Expr] = [tree for tree in parser.parse(tokens, text) if tree is not None]
-        except SqlglotError as error:
-            raise QueryRejected(f"this is not {self.dialect} SQL that the guard can read", _first(error)) from None
-        if len(trees) != 1:
-            raise QueryRejected("exactly one statement is allowed", f"{len(trees)} statements")
-        return trees[0]
+        self._check_calls(tokens, tree)
+        pieces = [_spelled(token, text) for token in tokens]
+        self._check_same(tokens, self._joined(tokens, pieces))
+        names = self._number_parameters(tree, pieces)
+        return CheckedQuery(self._joined(tokens, pieces), names)
 
     def _tokens(self, text: str) -> "list[Token]":
-        from sqlglot.errors import SqlglotError
+        from sqlglot import TokenType
 
         if len(text) > MOST_CHARACTERS:
             raise QueryRejected(f"a query has at most {MOST_CHARACTERS:,} characters", f"{len(text):,} characters")
         if found := _CONTROL.search(text):
             raise QueryRejected("control characters are not allowed", repr(found.group()))
-        try:
-            tokens: list[Token] = _dialect(self.dialect).tokenize(text)
-        except SqlglotError as error:
-            raise QueryRejected(f"this is not {self.dialect} SQL that the guard can read", _first(error)) from None
+        tokens = tokens_of(self.dialect, text)
         if len(tokens) > MOST_TOKENS:
             raise QueryRejected(f"a query has at most {MOST_TOKENS:,} words", f"{len(tokens):,} words")
+        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+            tokens.pop()
         return tokens
 
-    def _check_tokens(self, tokens: "list[Token]") -> None:
-        """What can be said before parsing: how it begins, where it ends, how deep it goes."""
+    def _check_tokens(self, tokens: "Sequence[Token]") -> None:
+        """What can be said before parsing: how it begins, that it is one statement, how deep it goes."""
         from sqlglot import TokenType
 
         depth = 0
         for number, token in enumerate(tokens):
-            if token.token_type == TokenType.SEMICOLON and any(
-                later.token_type != TokenType.SEMICOLON for later in tokens[number:]
-            ):
+            if token.token_type == TokenType.SEMICOLON:
                 raise QueryRejected("exactly one statement is allowed", tokens[number + 1].text)
             depth += (token.text in "([{" and len(token.text) == 1) - (token.text in ")]}" and len(token.text) == 1)
             if depth > MOST_NESTING:
                 raise QueryRejected("the query is nested too deeply")
         opening = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
         begins = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES}
+        if self.dialect != "sqlite":
+            begins.add(TokenType.TABLE)
         if self.dialect == "duckdb":
-            begins.add(TokenType.FROM)
+            begins |= {TokenType.FROM, TokenType.PIVOT, TokenType.UNPIVOT}
         if opening is None or opening.token_type not in begins:
             raise QueryRejected("only queries are allowed: SELECT, WITH, VALUES", opening.text if opening else "")
+        for before, token in pairwise(tokens):
+            if before.token_type == TokenType.L_PAREN and token.text.casefold() in functions.STATEMENTS:
+                raise QueryRejected("only queries are allowed: SELECT, WITH, VALUES", token.text)
+            if before.text == "&" and token.token_type.name in _QUOTED and token.start == before.end + 1:
+                raise QueryRejected("a space belongs between & and a quote", token.text)
 
-    def _check_tree(self, tree: "exp.Expr", *, ours: bool = False) -> None:
+    def _check_tree(self, tree: "exp.Expr") -> None:
         if type(tree).__name__ not in STATEMENTS:
             raise QueryRejected("only queries are allowed: SELECT, WITH, VALUES", type(tree).__name__)
         for node in tree.walk():
-            self._check_node(node, ours=ours)
+            self._check_node(node)
 
-    def _check_node(self, node: "exp.Expr", *, ours: bool) -> None:
+    def _check_node(self, node: "exp.Expr") -> None:
         from sqlglot import exp
 
         kind = type(node).__name__
-        if ours and isinstance(node, exp.Parameter):
-            return
         if isinstance(node, exp.Parameter | exp.SessionParameter):
             raise QueryRejected(f"parameters are written {self._mark}name", self._part(node))
         if kind not in ALLOWED:
             raise QueryRejected(f"{_spelt(kind)} is not allowed", self._part(node))
         match node:
             case exp.Identifier():
-                if not node.quoted and not _NAME.fullmatch(node.name):
+                if not node.quoted and not _NAME.fullmatch(node.name) and not isinstance(node.parent, exp.Pivot):
                     raise QueryRejected("a name must be quoted", node.name)
             case exp.Literal():
                 if not node.is_string and not _NUMBER.fullmatch(node.name):
                     raise QueryRejected("this is not a number", node.name)
-            case exp.ByteString() | exp.RawString():
-                if not _ESCAPES.fullmatch(node.name):
-                    raise QueryRejected(r"only \n, \r, \t and \\ are allowed as escapes", node.name)
             case exp.Placeholder():
-                if not _NAME.fullmatch(node.name) and not (ours and node.name.isdigit()):
+                if not _NAME.fullmatch(node.name):
                     raise QueryRejected(f"parameters are written {self._mark}name", self._part(node))
             case exp.DataType():
                 self._check_type(node)
@@ -177,7 +173,8 @@ class SqlGuard:
         """Arguments that are plain text and not names or literals: they may only be keywords."""
         from sqlglot import exp
 
-        literal = (exp.Identifier, exp.Literal, exp.ByteString, exp.RawString, exp.HexString, exp.JSONPathKey)
+        literal = (exp.Identifier, exp.Literal, exp.ByteString, exp.RawString, exp.HexString, exp.BitString,
+                   exp.JSONPathKey)  # fmt: skip
         if isinstance(node, literal):
             return
         for value in node.args.values():
@@ -194,11 +191,13 @@ class SqlGuard:
         """A table by its name: no file, no catalog of the system beyond what is harmless."""
         from sqlglot import exp
 
-        if not isinstance(table.this, exp.Identifier):
+        if not isinstance(table.this, exp.Identifier) and not (self.dialect == "sqlite" and _is_call(table)):
             if not isinstance(table.this, exp.Func) or table.args.get("db"):
                 raise QueryRejected("this cannot be read from", self._part(table))
             return
-        name, schema, catalog = table.name.casefold(), table.db.casefold(), table.catalog.casefold()
+        name, schema, catalog = table.this.name.casefold(), table.db.casefold(), table.catalog.casefold()
+        if _is_call(table) and name in functions.FILE_MODULES:
+            raise QueryRejected("files are not read by a query", name)
         if self.dialect == "duckdb" and _FILE_NAME.search(name):
             raise QueryRejected("files are not read by a query", table.name)
         if schema == "information_schema" and self.dialect != "sqlite":
@@ -215,17 +214,16 @@ class SqlGuard:
 
         if isinstance(node.parent, exp.Dot) and node.arg_key == "expression":
             raise QueryRejected("a function of a schema, or called on a value, is not allowed", self._part(node.parent))
+        if not isinstance(node, exp.Anonymous):
+            return
         name = node.name.casefold()
-        if type(node).__name__ not in FUNCTIONS and isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
-            if name not in self._names:
-                raise QueryRejected("the function is not on the list", node.name)
-        else:
-            name = node.key
+        if name not in self._names and not (self.dialect == "sqlite" and isinstance(node.parent, exp.Table)):
+            raise QueryRejected("the function is not on the list", node.name)
         self._check_size(node, name)
 
     def _check_size(self, node: "exp.Func", name: str) -> None:
         """Sizes that a query states as a number; what it computes is left to the engine's limits."""
-        arguments = list(node.iter_expressions())
+        arguments = node.expressions
         numbers = [_number(argument) for argument in arguments]
         place = _SIZED.get(name)
         if place is not None and place < len(numbers):
@@ -234,82 +232,109 @@ class SqlGuard:
                 raise QueryRejected(f"at most {MOST_TIMES:,} are allowed here", self._part(node))
         if name in ("format", "printf") and any(_WIDTH.search(argument.name) for argument in arguments[:1]):
             raise QueryRejected(f"widths of at most {MOST_TIMES:,} are allowed here", self._part(node))
-        if name in ("generateseries", "explodinggenerateseries", "range", "generate_series"):
+        if name in ("range", "generate_series"):
             start, end = (numbers[0], numbers[1]) if len(numbers) > 1 else (0.0, numbers[0] if numbers else None)
             step = abs(numbers[2] or 1.0) if len(numbers) > 2 and numbers[2] is not None else 1.0
             if start is not None and end is not None and abs(end - start) / step > MOST_NUMBERS:
                 raise QueryRejected(f"a series has at most {MOST_NUMBERS:,} rows", self._part(node))
 
-    def _number_parameters(self, tree: "exp.Expr") -> tuple[str, ...]:
+    def _check_calls(self, tokens: "Sequence[Token]", tree: "exp.Expr") -> None:
+        """Whatever stands before a parenthesis."""
+        from sqlglot import TokenType
+
+        own = set(_own_names(tree, self.dialect))
+        no_words = (TokenType.STRING, TokenType.NUMBER, TokenType.HEREDOC_STRING)
+        for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
+            if following.token_type != TokenType.L_PAREN or token.token_type in no_words:
+                continue
+            if token.token_type == TokenType.IDENTIFIER:
+                if token.text not in self._names and token.text.casefold() not in own:
+                    raise QueryRejected("the function is not on the list", token.text)
+                continue
+            word = " ".join(token.text.casefold().split())
+            if _NAME.match(word) and word not in self._names | functions.BEFORE_PARENTHESIS | own:
+                raise QueryRejected("the function is not on the list", token.text)
+            if before is not None and before.token_type == TokenType.DOT and _NAME.match(word) and word not in own:
+                raise QueryRejected("a function of a schema, or called on a value, is not allowed", token.text)
+
+    def _number_parameters(self, tree: "exp.Expr", pieces: list[str]) -> tuple[str, ...]:
         """Write parameters (`$name` in DuckDB, `:name` elsewhere) as the driver has them: `$1`, `:name` in SQLite."""
         from sqlglot import exp
 
-        names: list[str] = []
-        for node in list(tree.find_all(exp.Placeholder)):
-            if node.name not in names:
-                names.append(node.name)
+        numbers: dict[str, int] = {}
+        for place, name in sorted((node.meta["token"], node.name) for node in tree.find_all(exp.Placeholder)):
+            if pieces[place : place + 2] != [self._mark, name]:
+                raise QueryRejected(f"parameters are written {self._mark}name", name)
+            number = numbers.setdefault(name, len(numbers) + 1)
             if self.dialect != "sqlite":
-                node.replace(exp.Parameter(this=exp.Literal.number(names.index(node.name) + 1)))
-        return tuple(names)
+                pieces[place : place + 2] = ["$", str(number)]
+        return tuple(numbers)
 
-    def _generate(self, tree: "exp.Expr") -> str:
-        from sqlglot.errors import ErrorLevel, UnsupportedError
+    def _joined(self, tokens: "Sequence[Token]", pieces: Sequence[str]) -> str:
+        """Tokens with a space where there was any white space or comment, and before what is quoted."""
+        parts = [pieces[0]]
+        for (before, token), piece in zip(pairwise(tokens), pieces[1:], strict=True):
+            spaced = token.start > before.end + 1
+            glued = token.token_type.name in _QUOTED and _NAME.match(before.text)
+            parts.append(f" {piece}" if spaced or glued else piece)
+        return "".join(parts)
 
-        try:
-            return tree.sql(self.dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
-        except UnsupportedError as error:
-            raise QueryRejected("the guard cannot write this part again", _first(error)) from None
-
-    def _check_calls(self, text: str, tree: "exp.Expr") -> None:
-        """Whatever stands before a parenthesis, in the text that the engine will see."""
-        from sqlglot import TokenType
-
-        own = set(_own_names(tree))
-        tokens = self._tokens(text)
-        for token, following in zip(tokens, tokens[1:], strict=False):
-            if following.token_type != TokenType.L_PAREN or token.token_type in (TokenType.STRING, TokenType.NUMBER):
-                continue
-            word = token.text.casefold()
-            if _NAME.match(word) and word not in self._names | functions.BEFORE_PARENTHESIS | own:
-                raise QueryRejected("the function is not on the list", token.text)
-        if any(token.comments for token in tokens):
-            raise QueryRejected("the guard cannot write this part again", "a comment")
+    def _check_same(self, tokens: "Sequence[Token]", text: str) -> None:
+        """QueryRejected where the text written anew is not cut into the tokens that were checked."""
+        again = tokens_of(self.dialect, text)
+        if [_meant(token) for token in tokens] != [_meant(token) for token in again]:
+            raise QueryRejected("this can be read in two ways; write it with spaces and without escapes", text[:200])
+        if any(token.comments for token in again):
+            raise QueryRejected("this can be read in two ways; write it without comments", text[:200])
 
     def _part(self, node: "exp.Expr") -> str:
-        """What a message shows of a query."""
+        """What a message shows of a query: its kind where there is too much of it to write."""
+        if len(list(islice(node.walk(), MOST_SHOWN))) == MOST_SHOWN:
+            return _spelt(type(node).__name__)
         return node.sql(self.dialect, comments=False)[:200]
 
 
-@lru_cache(maxsize=len(DIALECTS))
-def _dialect(name: str) -> Any:
-    from sqlglot.dialects.dialect import Dialect
-
-    return Dialect.get_or_raise(name)
-
-
-@lru_cache(maxsize=len(DIALECTS))
-def _bounded_parser(name: str) -> Any:
-    """The dialect's parser, which gives up where it goes back and forth without end."""
-
-    class BoundedParser(_dialect(name).parser_class):  # type: ignore[misc]
-        moves = 0
-
-        def _advance(self, times: int = 1) -> None:
-            self.moves += 1
-            if self.moves > FREE_MOVES + MOST_MOVES * len(self._tokens):
-                raise QueryRejected("the query is nested too deeply")
-            super()._advance(times)
-
-    return BoundedParser
+def _spelled(token: "Token", text: str) -> str:
+    """A token as it is executed: as it was written, if it has only one reading."""
+    kind, written = token.token_type.name, text[token.start : token.end + 1]
+    if kind == "HEREDOC_STRING":
+        return "'" + token.text.replace("'", "''") + "'"
+    if (form := _FORMS.get(kind)) is not None:
+        if not form.fullmatch(written):
+            raise QueryRejected("this can be read in two ways, or has escapes that are not allowed", written[:200])
+        if kind in ("NUMBER", "HEX_STRING") and _NAME.match(text, token.end + 1):
+            raise QueryRejected("a number runs into a word", text[token.start : token.end + 20])
+        return written
+    written = " ".join(written.split())
+    if not (_WORDS if _NAME.match(written) else _MARKS).fullmatch(written):
+        raise QueryRejected("this is no word or mark that the guard knows", written[:200])
+    return written
 
 
-def _own_names(tree: "exp.Expr") -> Iterator[str]:
-    """Names that a query introduces with a list of columns: `WITH t(a, b) AS`, `(…) AS t(a, b)`."""
+def _meant(token: "Token") -> tuple[str, str]:
+    """What a token is, apart from how it is spelled."""
+    kind = token.token_type.name.removeprefix("HEREDOC_")
+    return kind, token.text if kind == "STRING" else " ".join(token.text.split())
+
+
+def _own_names(tree: "exp.Expr", dialect: str) -> Iterator[str]:
+    """Names that a query introduces with a list of columns: `WITH t(a, b) AS`, `(…) AS t(a, b)`.
+
+    In SQLite also tables that are read like functions, `FROM documents('words')`: they were checked as tables.
+    """
     from sqlglot import exp
 
     for alias in tree.find_all(exp.TableAlias):
         if alias.this is not None and alias.args.get("columns"):
             yield alias.name.casefold()
+    if dialect == "sqlite":
+        yield from (table.this.name.casefold() for table in tree.find_all(exp.Table) if _is_call(table))
+
+
+def _is_call(table: "exp.Table") -> bool:
+    from sqlglot import exp
+
+    return isinstance(table.this, exp.Anonymous)
 
 
 def _number(node: "exp.Expr") -> float | None:
@@ -329,7 +354,3 @@ def _number(node: "exp.Expr") -> float | None:
 def _spelt(kind: str) -> str:
     """A class name as words: `TruncateTable` as `TRUNCATE TABLE`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).upper()
-
-
-def _first(error: Exception) -> str:
-    return re.sub(r"\x1b\[\d*m", "", str(error)).splitlines()[0][:200] if str(error) else ""

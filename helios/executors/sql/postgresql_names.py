@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryRejected
+from helios.executors.sql.dialects import tokens_of, tree_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -57,13 +58,12 @@ class NameCheck:
 
     def check(self, text: str) -> None:
         """QueryRejected where a checked query may call a function by a dot."""
-        import sqlglot
         from sqlglot import exp
         from sqlglot.errors import SqlglotError
         from sqlglot.optimizer.scope import traverse_scope
 
         try:
-            tree: Any = sqlglot.parse_one(text, dialect="postgres")
+            tree: Any = tree_of("postgres", text, tokens_of("postgres", text))
             for dot in tree.find_all(exp.Dot):
                 self._check_field(dot)
             known: set[int] = set()

@@ -126,7 +126,7 @@ def data_files(tmp_path_factory):
 def test_data_files_are_tables(data_files):
     executor = DuckdbExecutor(files=data_files, workers=1)
     try:
-        text = 'SELECT name, at, n FROM people, "my log" AS l, numbers WHERE l.id = n AND n = people.id'
+        text = 'SELECT name, "at", n FROM people, "my log" AS l, numbers WHERE l.id = n AND n = people.id'
         result = executor.execute(sql(text))
         assert result.rows == (("a", date(2024, 1, 2), 1),)
         for path in data_files.values():

@@ -49,10 +49,10 @@ def test_hostile_postgres_is_refused(hostile_postgres, reach):
         ("sqlite", "DROP TABLE t", "only queries", "DROP"),
         ("sqlite", "SELECT 1; SELECT 2", "exactly one statement", "SELECT"),
         ("sqlite", "SELECT load_extension('x')", "not on the list", "load_extension"),
-        ("sqlite", "SELECT * FROM pragma_table_info('t')", "not on the list", "pragma_table_info"),
+        ("sqlite", "SELECT * FROM pragma_table_info('t')", "tables of the system", "pragma_table_info"),
         ("sqlite", "SELECT (", "guard can read", ""),
         ("duckdb", "SELECT * FROM 'a.csv'", "files are not read", "a.csv"),
-        ("duckdb", "SELECT * FROM read_csv('a')", "READ CSV is not allowed", "READ_CSV"),
+        ("duckdb", "SELECT * FROM read_csv('a')", "not on the list", "read_csv"),
         ("postgres", "SELECT * FROM t FOR UPDATE", "LOCK is not allowed", "FOR UPDATE"),
         ("postgres", "SELECT * INTO u FROM t", "INTO is not allowed", "INTO u"),
         ("postgres", "SELECT pg_catalog.lower('A')", "function of a schema", "pg_catalog"),
@@ -72,7 +72,7 @@ def test_the_reason_and_the_part_are_named(dialect, sql, reason, part):
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_comments_are_gone_from_what_is_executed(dialect):
     checked = GUARDS[dialect].check("SELECT /* one */ 1 -- two\n, '/* kept */'")
-    assert checked.text == "SELECT 1, '/* kept */'"
+    assert checked.text == "SELECT 1 , '/* kept */'"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""What a guard costs is bounded by the length of a query, whatever its shape: seconds of the processor, memory."""
+
+import tracemalloc
+from contextlib import suppress
+from time import thread_time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helios.errors import QueryRejected
+from helios.executors.base import Language, NativeQuery
+from helios.executors.cypher.guard import check as check_cypher
+from helios.executors.sparql.guard import SparqlGuard
+from helios.executors.sql.dialects import DIALECTS, MOST_SECONDS
+from helios.executors.sql.guard import SqlGuard
+from helios.executors.sql.postgresql_names import NameCheck
+
+FREE, PER_WORD = 0.3, 0.002
+"""Seconds that a guard may take, and those for each word of a query; a hundredth of that is usual."""
+
+AROUND = {
+    "sql": [
+        ("(", ")"), ("abs(", ")"), ("abs(1+", ")"), ("(SELECT ", ")"), ("(SELECT * FROM ", ") AS a"), ("[", "]"),
+        ("ARRAY[", "]"), ("{'a': ", "}"), ("CASE WHEN ", " THEN 1 END"), ("CAST(", " AS INT)"),
+        ("NOT ", ""), ("- ", ""), ("EXISTS (SELECT 1 WHERE ", ")"), ("1 IN (SELECT 1 WHERE ", ")"), ("(1, ", ")"),
+        ("extract(year FROM ", ")"),
+        ("trim(both 'a' FROM ", ")"), ("substring(", " FROM 1 FOR 2)"), ("sum(1) OVER (PARTITION BY ", ")"),
+        ("@ ", ""),
+        ("count(DISTINCT ", ")"), ("list_transform([1], lambda x: ", ")"), ("[x FOR x IN ", "]"),
+        ("a.", ""),
+        ("if(", ", 2, 3)"), ("count(*) FILTER (WHERE ", ")"), ("INTERVAL ", ""), ("DATE ", ""), ("1::STRUCT(a ", ")"),
+        ("WITH t AS (SELECT ", ") SELECT 1"), ("x -> ", ""),
+    ],
+    "cypher": [
+        ("(", ")"), ("[", "]"), ("abs(", ")"), ("NOT ", ""), ("-", ""), ("CASE WHEN ", " THEN 1 END"),
+        ("{a: ", "}"), ("EXISTS { MATCH (n) WHERE ", "}"), ("[x IN ", " WHERE true]"), ("[(a)-->(b) WHERE ", " | 1]"),
+        ("((n)-->", ")"),
+        ("all(x IN [1] WHERE ", ")"), ("reduce(a = 1, x IN ", " | 1)"), ("n{a: ", "}"), ("a.", ""),
+    ],
+    "sparql": [
+        ("(", ")"), ("STR(", ")"), ("!", ""), ("-", ""), ("IF(", ", 1, 1)"), ("?a IN (", ")"),
+        ("EXISTS { FILTER(", ")}"),
+        ("COALESCE(1, ", ")"), ("?a + ", ""), ("EXISTS { SELECT * WHERE { FILTER(", ")}}"),
+    ],
+}  # fmt: skip
+"""What may stand around an expression, again and again."""
+CHAINS = {
+    "sql": ["[1]", "[1:2]", "::int", "::int[]", ".b", "+1", " OR a=1", "->'b'", " LIKE 'b'", " IS NULL", "||'a'", ",1",
+            " UNION SELECT 1", " BETWEEN 1 AND 2", " COLLATE x", " AT TIME ZONE 'x'", " AS a", " JOIN t ON 1=1", ";",
+            " FROM t", ",t", " LIMIT 1", "^2", " # 1", "(1)", " 'a'", "/**/", "--\n", ".5", " NOT", "(", "["],
+    "cypher": ["+1", ".a", "[0]", "[0..1]", " OR true", "<1", ",1", " UNION RETURN 1", "-->(m)", "/**/", " IS NULL"],
+    "sparql": ["+1", "||?a", "<1", "/2", " IN (1)", "&&1", "!=?b", "#a\n"],
+}  # fmt: skip
+"""What may follow an expression, again and again."""
+FRAMES = {"sql": "SELECT {}", "cypher": "MATCH (n) RETURN {}", "sparql": "SELECT * WHERE {{ FILTER({}) }}"}
+
+
+@st.composite
+def nasty(draw, language: str) -> str:
+    """Shapes within shapes and chains behind them, up to some two thousand words."""
+    text = draw(st.sampled_from(["1", "a", "?a", "(n)", "'a'"]))
+    for _ in range(draw(st.integers(1, 3))):
+        before, behind = draw(st.sampled_from(AROUND[language]))
+        times = draw(st.sampled_from([1, 5, 20, 45, 90]))
+        text = before * times + text + behind * times
+        text += draw(st.sampled_from(CHAINS[language])) * draw(st.sampled_from([0, 1, 30, 240, 700]))
+        if len(text) > 12_000:
+            break
+    return FRAMES[language].format(text)
+
+
+def cost(check, text: str) -> float:
+    """Seconds of the processor, refused or not; anything but a refusal is an error."""
+    began = thread_time()
+    with suppress(QueryRejected):
+        check(text)
+    return thread_time() - began
+
+
+def allowed(text: str) -> float:
+    return FREE + PER_WORD * len(text) / 2
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(text=nasty("sql"))
+@settings(max_examples=80)
+def test_sql_of_any_shape_is_read_soon_or_refused(dialect, text):
+    assert cost(SqlGuard(dialect)._check, text) < min(allowed(text), 2 * MOST_SECONDS)
+
+
+@given(text=nasty("sql"))
+@settings(max_examples=40)
+def test_names_behind_dots_are_followed_soon(text):
+    """The second reading of PostgreSQL, where a name is a function."""
+    names = NameCheck(frozenset("ab"), lambda name, schema: frozenset("a"))
+    assert cost(names.check, text) < min(allowed(text), 2 * MOST_SECONDS)
+
+
+@given(text=nasty("cypher"))
+@settings(max_examples=80)
+def test_cypher_of_any_shape_is_read_soon_or_refused(text):
+    assert cost(lambda text: check_cypher(NativeQuery(Language.CYPHER, text)), text) < allowed(text)
+
+
+@given(text=nasty("sparql"))
+@settings(max_examples=40)
+def test_sparql_of_any_shape_is_read_soon_or_refused(text):
+    assert cost(lambda text: SparqlGuard().checked(NativeQuery(Language.SPARQL, text)), text) < allowed(text)
+
+
+FOUND = {
+    "subscripts of a sum": "SELECT (" + "+".join(["1"] * 1500) + ")" + "[1]" * 240,
+    "subscripts": "SELECT a" + "[1]" * 1600,
+    "slices": "SELECT a" + "[1:2]" * 900,
+    "semicolons": "SELECT 1" + ";" * 4900,
+    "a refused call around much": "SELECT nosuch((" + "+".join(["1"] * 1500) + ")" + "[1]" * 240 + ")",
+    "a long number": "SELECT " + "9" * 90_000,
+    "a long exponent": "SELECT 1e" + "9" * 90_000,
+    "types": "SELECT 1" + "::int[]" * 900,
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
+def test_what_once_took_long(dialect, text):
+    """Subscripts of a sum took 39 s: sqlglot looked at all of what stands before each of them."""
+    tracemalloc.start()
+    try:
+        SqlGuard(dialect)  # imports are no part of it
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        with suppress(QueryRejected):
+            SqlGuard(dialect)._check(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak - before < 100 * 2**20
+    assert cost(SqlGuard(dialect)._check, text) < 2 * MOST_SECONDS
+
+
+def test_a_number_of_a_sparql_query_has_a_length():
+    with pytest.raises(QueryRejected, match="longer than"):
+        SparqlGuard().checked(NativeQuery(Language.SPARQL, "SELECT * WHERE { FILTER(" + "9" * 40_000 + ") }"))
