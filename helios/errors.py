@@ -94,14 +94,16 @@ class QueryRejected(SourceError):
 
 
 class QueryTimeout(SourceError):
-    """A query was stopped at its deadline; `seconds` is what it was given."""
+    """A query was stopped at its deadline; `seconds` is what it was given, `note` what else is to be known."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, note: str = "") -> None:
         self.seconds = seconds
-        super().__init__(f"stopped after {seconds:g} s; ask for less, or raise the source's timeout")
+        self.note = note
+        more = f" ({note})" if note else ""
+        super().__init__(f"stopped after {seconds:g} s{more}; ask for less, or raise the source's timeout")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (QueryTimeout, (self.seconds,))
+        return (QueryTimeout, (self.seconds, self.note))
 
 
 class QueryFailed(SourceError):

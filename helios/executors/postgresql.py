@@ -2,8 +2,10 @@
 
 Behind the guard: a read-only transaction that is always rolled back, `statement_timeout` and `lock_timeout` at the
 server, and at the deadline a cancel request from here, then the end of the connection, whether the server answers or
-not. The role should only be able to SELECT: `problems` says where it can do more, and a warning is logged. What the
-server's own memory and disk may be used for is the server's to limit (`work_mem`, `temp_file_limit`, a role for this).
+not; a process of the server that does not obey is told to end, and it is said if it does not. Results come as text, a
+few rows at a time, and are counted in bytes before they are read. The role should only be able to SELECT: `problems`
+says where it can do more, and a warning is logged. What the server's own memory and disk may be used for is the
+server's to limit (`work_mem`, `temp_file_limit`, a role for this).
 """
 
 import logging
@@ -15,16 +17,15 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
-from helios.executors.rows import capped
 from helios.executors.sql.embedded import checked_parameters, guarded
 from helios.executors.sql.guard import CheckedQuery, SqlGuard
 from helios.executors.sql.postgresql_names import check_names
-from helios.executors.sql.postgresql_values import register_loaders, text_of, value_of
+from helios.executors.sql.postgresql_values import CURSOR, read_rows, register_loaders, text_of
 from helios.executors.sql.postgresql_watch import QueryWatch, hang_up
 from helios.executors.values import Value
 
@@ -37,8 +38,8 @@ CONNECT_SECONDS = 5
 REPLY_FACTOR = 8
 """The server may send so many times as many bytes as the values may have, before the connection is given up."""
 REPLY_EXTRA = 2**22
-CHUNK = 100
-"""Rows fetched at once."""
+END_SECONDS, END_PATIENCE = 300, 5
+"""How long a process of the server is told to end, and after how many seconds it is said that it does not."""
 WORK_MEM_MB = 32
 
 _POWERS = """
@@ -49,6 +50,11 @@ _POWERS = """
           AND pg_has_role(current_user, r.oid, 'MEMBER')
 """
 """What makes a role refused: one slip of the guard would reach the server's files or other people's sessions."""
+_END = """
+    SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+    WHERE pid = %s AND usename = current_user AND application_name = 'helios' AND state = 'active'
+      AND pg_catalog.clock_timestamp() - query_start >= pg_catalog.make_interval(secs => %s / 2)
+"""
 _PROBLEMS = """
     SELECT 'it may create roles or databases' FROM pg_roles
         WHERE rolname = current_user AND (rolcreaterole OR rolcreatedb)
@@ -104,9 +110,9 @@ class PostgresqlExecutor:
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Guard and run a query; QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable."""
         limits = limits or self.limits
+        started = monotonic()
         checked = guarded(self.guard, query)
         parameters = list(checked_parameters(query, checked).values())
-        started = monotonic()
         with self._connection(started + limits.timeout) as connection:
             return self._run(connection, checked, parameters, limits, started)
 
@@ -141,10 +147,15 @@ class PostgresqlExecutor:
                 raise SourceUnavailable("the source was closed while it ran the query") from error
             if watch.overfull:
                 raise QueryFailed(f"the server sends more than the {room} bytes that it may") from error
-            raise _failure(error, limits, late=watch.late) from error
+            raise _failure(error, limits, watch) from error
         except (OverflowError, UnicodeError, ValueError) as error:
             raise QueryFailed(str(error)) from error
         finally:
+            if watch.ignored:
+                ends = threading.Thread(
+                    target=self._see_off, args=(watch.process, limits), name="query-end", daemon=True
+                )
+                ends.start()
             if watch.late:
                 connection.close()  # the cancel request may still be under way, and would hit the next query
         return ResultSet(columns, rows, truncated, (monotonic() - started) * 1e3)
@@ -161,15 +172,33 @@ class PostgresqlExecutor:
         )
         try:
             check_names(connection, checked.text)
-            with psycopg.RawServerCursor(connection, "helios") as cursor:
-                cursor.execute(checked.text, parameters)
-                columns = tuple(text_of(column.name) for column in cursor.description or ())
-                rows, truncated = capped(_rows(cursor), max_rows=limits.max_rows, max_bytes=limits.max_bytes)
+            psycopg.RawCursor(connection).execute(f"DECLARE {CURSOR} NO SCROLL CURSOR FOR {checked.text}", parameters)
+            columns, rows, truncated = read_rows(connection, limits, started + limits.timeout)
         finally:
             with suppress(psycopg.Error):
                 connection.rollback()
                 connection.execute("DISCARD ALL")  # locks and settings of the session outlive a transaction
         return columns, tuple(rows), truncated
+
+    def _see_off(self, process: int, limits: Limits) -> None:
+        """End the server's process that did not obey a cancel request; it keeps one of our places until it is gone."""
+        import psycopg
+
+        said = False
+        with self._slots:
+            for second in range(END_SECONDS):
+                try:
+                    with self._connect(monotonic() + CONNECT_SECONDS) as other:
+                        alive = other.execute(_END, [process, limits.timeout]).fetchone()
+                except (SourceUnavailable, psycopg.Error) as error:
+                    log.warning("process %d of the server may run on: %s", process, _first_line(error))
+                    return
+                if alive is None or self._closed:
+                    return
+                if second >= END_PATIENCE and not said:
+                    log.warning("process %d of the server runs on past its end; only its operator can stop it", process)
+                    said = True
+                sleep(1.0)
 
     @contextmanager
     def _connection(self, deadline: float) -> Iterator["psycopg.Connection[Any]"]:
@@ -288,15 +317,17 @@ def _password(address: PostgresqlAddress) -> str | None:
     return password
 
 
-def _failure(error: "psycopg.Error", limits: Limits, *, late: bool) -> Exception:
+def _failure(error: "psycopg.Error", limits: Limits, watch: QueryWatch) -> Exception:
     import psycopg
 
     match error:
+        case psycopg.OperationalError() if watch.ignored:
+            return QueryTimeout(limits.timeout, "the server did not stop when asked and is told to end its process")
         case psycopg.errors.QueryCanceled():
             return QueryTimeout(limits.timeout)
         case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
             return QueryRejected("the database does not allow this", _first_line(error))
-        case psycopg.OperationalError() if late:
+        case psycopg.OperationalError() if watch.late:
             return QueryTimeout(limits.timeout)
         case psycopg.OperationalError() if error.sqlstate is None:
             return SourceUnavailable(f"the connection was lost: {_first_line(error)}")
@@ -305,9 +336,3 @@ def _failure(error: "psycopg.Error", limits: Limits, *, late: bool) -> Exception
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _rows(cursor: Any) -> Iterator[Sequence[Value]]:
-    while rows := cursor.fetchmany(CHUNK):
-        for row in rows:
-            yield tuple(map(value_of, row))

@@ -28,6 +28,10 @@ class QueryWatch:
     def __init__(self, connection: "psycopg.Connection[Any]", *, deadline: float, room: int) -> None:
         self.late = False
         self.overfull = False
+        self.ignored = False
+        """Whether the server went on after it was asked to stop."""
+        self.process = connection.info.backend_pid
+        """Of the server, that serves this connection."""
         self._connection = connection
         self._deadline = deadline
         self._line = socket.socket(fileno=os.dup(connection.fileno()))
@@ -50,13 +54,20 @@ class QueryWatch:
                 self.overfull = True
                 hang_up(self._line)
                 return
-            late = monotonic() - self._deadline
+            late = monotonic() - self._deadline if self._is_served() else -1.0
             if late >= 0 and not self.late:
                 self.late = True
                 threading.Thread(target=self._cancel, name="query-cancel", daemon=True).start()
             if late >= GRACE:
+                self.ignored = True
                 hang_up(self._line)
                 return
+
+    def _is_served(self) -> bool:
+        """Whether the server is at work: reading what it sent has its own look at the clock."""
+        import psycopg
+
+        return self._connection.info.transaction_status == psycopg.pq.TransactionStatus.ACTIVE
 
     def _cancel(self) -> None:
         import psycopg
