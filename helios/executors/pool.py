@@ -56,13 +56,13 @@ class WorkerPool:
         self._closed = False
         self._changed = threading.Condition()
 
-    def run(self, query: NativeQuery, limits: Limits) -> ResultSet:
-        """Run a query that its guard has passed."""
+    def run(self, query: NativeQuery, limits: Limits, *, spent: float = 0.0) -> ResultSet:
+        """Run a query that its guard has passed; `spent` seconds of its time are gone already."""
         replied = False
         worker = self._take(limits.timeout)
         try:
             started = monotonic()
-            reply = worker.ask(query, limits, started + limits.timeout)
+            reply = worker.ask(query, limits, started + limits.timeout - spent)
             replied = True
         except QueryFailed:
             if self._closed:

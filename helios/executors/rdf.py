@@ -6,6 +6,7 @@ its deadline. Files are read by every worker when it starts; what takes longer t
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.pool import Engine, WorkerPool
@@ -35,8 +36,9 @@ class RdfExecutor:
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Run a SELECT or an ASK; a variable without a value is None."""
+        began = monotonic()
         text = self.guard.checked(query)
-        return self._pool.run(NativeQuery(self.language, text), limits or self.limits)
+        return self._pool.run(NativeQuery(self.language, text), limits or self.limits, spent=monotonic() - began)
 
     def read(self, statement: str, limits: Limits) -> ResultSet:
         """Run a statement of this package's own, past the guard; never one that came from outside."""

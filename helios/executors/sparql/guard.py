@@ -16,6 +16,7 @@ from typing import Any
 
 from helios.errors import QueryRejected
 from helios.executors.base import Language, NativeQuery
+from helios.executors.parameters import check_sizes
 from helios.executors.sparql.allowed import (
     AGGREGATES,
     CASTS,
@@ -30,7 +31,7 @@ from helios.executors.sparql.tokens import Kind, Token, tokenise, written
 from helios.executors.values import Value
 
 MAX_CHARACTERS = 50_000
-MAX_TOKENS = 600
+MAX_TOKENS = 1000
 """The parser needs up to a millisecond a token, or two."""
 MAX_DIGITS = 1000
 KEPT_VERDICTS = 512
@@ -125,6 +126,7 @@ def _bound(tokens: Sequence[Token], parameters: Mapping[str, Value]) -> list[Tok
     """Variables that are parameters replaced by their values, as terms."""
     if not parameters:
         return list(tokens)
+    check_sizes(parameters)
     names = {token.text[1:] for token in tokens if token.kind is Kind.VARIABLE}
     for name in parameters:
         if name not in names:

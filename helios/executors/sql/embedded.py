@@ -2,10 +2,12 @@
 
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from time import monotonic
 from uuid import UUID
 
 from helios.errors import QueryRejected
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.parameters import check_sizes
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.sql.guard import CheckedQuery, SqlGuard
 from helios.executors.values import Value
@@ -29,9 +31,11 @@ class EmbeddedSqlExecutor:
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Guard and run a query; QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable."""
+        began = monotonic()
         checked = guarded(self.guard, query)
         parameters = checked_parameters(query, checked)
-        return self._pool.run(NativeQuery(Language.SQL, checked.text, parameters), limits or self.limits)
+        checked_query = NativeQuery(Language.SQL, checked.text, parameters)
+        return self._pool.run(checked_query, limits or self.limits, spent=monotonic() - began)
 
     def warm_up(self) -> None:
         """Have a process ready; SourceUnavailable where the engine cannot open the source."""
@@ -56,4 +60,6 @@ def checked_parameters(query: NativeQuery, checked: CheckedQuery) -> dict[str, V
             raise QueryRejected("a parameter has no value", name)
         if not isinstance(query.parameters[name], PARAMETER_TYPES):
             raise QueryRejected("a parameter has a type that SQL lacks", name)
-    return {name: query.parameters[name] for name in checked.parameters}
+    given = {name: query.parameters[name] for name in checked.parameters}
+    check_sizes(given)
+    return given
