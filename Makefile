@@ -2,12 +2,14 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check tests format lock clean
+.PHONY: help demo test check tests fuzz format lock clean
 
 VENV ?= .venv
 INDEX ?= demo-index
 # `make tests PROCESSES=2` shares the tests out by files, which halves the time; each process needs about 4 GB.
 PROCESSES ?=
+CASES ?= 1000
+SEED ?= 1
 # What `make lock` holds back: torch to the release that we measure with, transformers (which the package of the
 # base model's weights brings along) to the range that works beside vLLM.
 HOLD := 'torch==2.13.0' 'transformers>=5.16.1,<5.20'
@@ -31,6 +33,10 @@ check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 
 tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
 	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile)
+
+fuzz: $(VENV)/installed-dev  ## Attacks by generated input: make fuzz CASES=10000 SEED=7
+	HELIOS_FUZZ=$(CASES) HELIOS_FUZZ_SEED=$(SEED) $(BIN)/python -m pytest tests/attacks \
+		--hypothesis-profile=random --hypothesis-seed=$(SEED)
 
 format: $(VENV)/installed-dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -1,5 +1,6 @@
 """What a guard costs is bounded by the length of a query, whatever its shape: seconds of the processor, memory."""
 
+import os
 import tracemalloc
 from contextlib import suppress
 from time import thread_time
@@ -16,6 +17,7 @@ from helios.executors.sql.dialects import DIALECTS, MOST_SECONDS
 from helios.executors.sql.guard import SqlGuard
 from helios.executors.sql.postgresql_names import NameCheck
 
+EXAMPLES = int(os.environ.get("HELIOS_FUZZ", "80"))
 FREE, PER_WORD = 0.3, 0.002
 """Seconds that a guard may take, and those for each word of a query; a hundredth of that is usual."""
 
@@ -84,13 +86,13 @@ def allowed(text: str, *, per_word: float = PER_WORD) -> float:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(text=nasty("sql"))
-@settings(max_examples=80)
+@settings(max_examples=EXAMPLES)
 def test_sql_of_any_shape_is_read_soon_or_refused(dialect, text):
     assert cost(SqlGuard(dialect)._check, text) < min(allowed(text), 2 * MOST_SECONDS)
 
 
 @given(text=nasty("sql"))
-@settings(max_examples=40)
+@settings(max_examples=EXAMPLES // 2)
 def test_names_behind_dots_are_followed_soon(text):
     """The second reading of PostgreSQL, where a name is a function."""
     names = NameCheck(frozenset("ab"), lambda name, schema: frozenset("a"))
@@ -98,13 +100,13 @@ def test_names_behind_dots_are_followed_soon(text):
 
 
 @given(text=nasty("cypher"))
-@settings(max_examples=80)
+@settings(max_examples=EXAMPLES)
 def test_cypher_of_any_shape_is_read_soon_or_refused(text):
     assert cost(lambda text: check_cypher(NativeQuery(Language.CYPHER, text)), text) < allowed(text)
 
 
 @given(text=nasty("sparql"))
-@settings(max_examples=40)
+@settings(max_examples=EXAMPLES // 2)
 def test_sparql_of_any_shape_is_read_soon_or_refused(text):
     check = SparqlGuard().checked
     assert cost(lambda text: check(NativeQuery(Language.SPARQL, text)), text) < allowed(text, per_word=0.005)
