@@ -153,15 +153,19 @@ class Quantiser:
         if bits not in LEVELS:
             raise IndexFormatError(f"{directory}: damaged: residuals of {bits} bits; build the index again")
         places = {name: directory / f"{name}.npy" for name in ARRAYS}
-        rotation = map_array(places["rotation"], np.float32, None, None)
+        rotation = np.array(map_array(places["rotation"], np.float32, None, None))
         dimension = len(rotation)
-        coarse = map_array(places["coarse"], np.float32, None, dimension)
+        if rotation.shape != (dimension, dimension):
+            raise IndexFormatError(
+                f"{places['rotation']}: damaged: {rotation.shape} is no rotation; build the index again"
+            )
+        coarse = np.array(map_array(places["coarse"], np.float32, None, dimension))
         found = cls(
-            map_array(places["rotation"], np.float32, dimension, dimension),
+            rotation,
             coarse,
-            map_array(places["cell_offsets"], np.int64, len(coarse) + 1),
+            np.array(map_array(places["cell_offsets"], np.int64, len(coarse) + 1)),
             map_array(places["centroids"], np.float32, None, dimension),
-            map_array(places["scale_levels"], np.float32, SCALES),
+            np.array(map_array(places["scale_levels"], np.float32, SCALES)),
             bits,
         )
         check_offsets(places["cell_offsets"], found.cell_offsets, len(found.centroids_KD))
