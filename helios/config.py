@@ -163,6 +163,27 @@ class AdvancedLinkingSettings(Section):
     """Tables linked between two save points; never changes the index."""
 
 
+class CorpusBudget(Section):
+    """What one file of a corpus may cost; what exceeds it is rejected. The index depends on it."""
+
+    memory_mb: int = Field(default=1536, ge=64)
+    """Memory of the process that reads a CSV, Parquet, XLSX, HTML, Markdown or JSON file."""
+    seconds: float = Field(default=300.0, gt=0.0)
+    """Time of that process until the first, and then until each next megabyte of records."""
+    file_mb: int = Field(default=512, ge=1)
+    """A CSV, HTML, Markdown or XLSX file, unpacked: it is read as a whole."""
+    record_mb: int = Field(default=32, ge=1)
+    """One line of JSON lines, or one record of a JSON file."""
+    text_mb: int = Field(default=256, ge=1)
+    """Text of one record, with what spans and merged cells repeat."""
+    cells: int = Field(default=10_000_000, ge=1)
+    """Cells of one table."""
+    expansion: int = Field(default=200, ge=1)
+    """Times its size that a file may unpack to, or that its records may have as text; the first 64 MB are free."""
+    depth: int = Field(default=100, ge=4, le=500)
+    """Brackets within brackets of JSON."""
+
+
 class AdvancedEncoderSettings(Section):
     """More about encoding."""
 
@@ -372,6 +393,7 @@ class AdvancedSettings(Section):
     reading: AdvancedReadingSettings = AdvancedReadingSettings()
     routing: AdvancedRoutingSettings = AdvancedRoutingSettings()
     llm: AdvancedLlmSettings = AdvancedLlmSettings()
+    corpus: CorpusBudget = CorpusBudget()
 
 
 class Config(Section):

@@ -17,6 +17,17 @@ _CANDIDATES = [
     *(_WESTERN, "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
     *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 ]
+_DECLARED = frozenset(
+    [
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "koi8-r", "koi8-u", "cp866", "cp874", "mac-roman"),
+        *(f"iso8859-{part}" for part in range(1, 17)),
+        *(f"cp125{part}" for part in range(9)),
+        *("mac-cyrillic", "gb2312", "gbk", "gb18030", "big5", "big5hkscs", "cp950", "shift_jis", "cp932"),
+        *("euc_jp", "iso2022_jp", "euc_kr", "cp949", "tis-620"),
+    ]
+)
+"""What a page may declare, by Python's names: the encodings of the web. Others hide text, or
+take time that grows with the square of the page."""
 _SAMPLE_BYTES = 1 << 18
 _BROKEN = re.compile("[\udc80-\udcff]")
 
@@ -32,8 +43,10 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
             return data.decode(name, "replace")
     if declared is not None:
         try:
-            return data.decode(declared)
-        except (LookupError, UnicodeDecodeError):
+            name = codecs.lookup(declared).name
+            if name in _DECLARED:
+                return data.decode(name)
+        except (LookupError, UnicodeError):
             pass
     wide = _utf16_without_mark(data)
     if wide is not None:

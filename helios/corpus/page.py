@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from helios.config import CorpusBudget
+from helios.corpus.budget import STANDARD
 from helios.corpus.shape import INFOBOX_HEADER, shaped_table
 from helios.types import Passage, Table, TableKind
 
@@ -40,7 +42,9 @@ class PageTable:
 Block = Heading | Paragraph | PageTable
 
 
-def page_records(base_id: str, title: str, blocks: Iterator[Block], *, url: str = "") -> Iterator[Table | Passage]:
+def page_records(
+    base_id: str, title: str, blocks: Iterator[Block], *, url: str = "", budget: CorpusBudget = STANDARD
+) -> Iterator[Table | Passage]:
     """Tables (section = headings above and caption) and passages of a page, in page order.
 
     Ids are the page's with "#table-N" and "#passage-N", N counted from 1. A passage under a heading
@@ -72,7 +76,9 @@ def page_records(base_id: str, title: str, blocks: Iterator[Block], *, url: str 
                 section = " -- ".join(filter(None, (_section(headings, title), block.caption)))
                 header = INFOBOX_HEADER if block.kind is TableKind.INFOBOX else block.header
                 table_id = f"{base_id}#table-{tables}"
-                yield shaped_table(table_id, title, header, block.rows, section=section, url=url, kind=block.kind)
+                yield shaped_table(
+                    table_id, title, header, block.rows, section=section, url=url, kind=block.kind, budget=budget
+                )
     yield from drain()
 
 

@@ -12,10 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from helios.config import CorpusBudget
+from helios.corpus.budget import STANDARD, RecordShapeError, check, limited
 from helios.corpus.shape import INFOBOX_HEADER, shaped_table
 from helios.types import Hyperlink, Metadata, Passage, Table, TableKind
 
 Json = Mapping[str, Any]
+NAME_LENGTH = 1 << 16
+"""Characters of the name of a field or an attribute, with those of the objects that it is in."""
 
 
 class Parsed(NamedTuple):
@@ -23,10 +27,6 @@ class Parsed(NamedTuple):
 
     record: Table | Passage
     line: int | None = None
-
-
-class RecordShapeError(ValueError):
-    """A record lacks something or has it in the wrong type; the reader adds file and line."""
 
 
 def is_record(value: object) -> bool:
@@ -46,7 +46,7 @@ def record_id(value: object) -> str | None:
     return None
 
 
-def parse_record(value: object, *, check_text: bool = True) -> Table | Passage:
+def parse_record(value: object, *, check_text: bool = True, budget: CorpusBudget = STANDARD) -> Table | Passage:
     """A JSON object as Table or Passage; RecordShapeError says what is wrong with it.
 
     `check_text=False` is for a caller who knows that there are neither NULs nor lone surrogates.
@@ -56,16 +56,16 @@ def parse_record(value: object, *, check_text: bool = True) -> Table | Passage:
     if check_text:
         _check_text(value)
     if "header" in value and ("rows" in value or "data" in value):
-        return _table(value)
+        return _table(value, budget)
     if "content" in value and "type" in value:
-        return _unit(value)
+        return _unit(value, budget)
     if "text" in value:
         return Passage(
             _id(value),
             _text(value, "title"),
             _text(value, "text"),
             _text(value, "url"),
-            metadata=record_metadata(value),
+            metadata=record_metadata(value, budget),
         )
     raise RecordShapeError("neither a table (header and rows) nor a passage (text)")
 
@@ -115,12 +115,13 @@ def _list(value: Json, name: str) -> Sequence[Any]:
     return items
 
 
-def _table(value: Json) -> Table:
+def _table(value: Json, budget: CorpusBudget) -> Table:
     rows_name = "rows" if "rows" in value else "data"
     rows = _list(value, rows_name)
     for number, row in enumerate(rows):
         if not isinstance(row, list | tuple):
             raise RecordShapeError(f"row {number} is {type(row).__name__}, expected a list of cells")
+    check(budget, "cells", len(rows) * max(1, *map(len, rows)) if rows else 0, "cells of the table")
     header = [_cell(cell)[0] for cell in _list(value, "header")]
     cells = [[_cell(cell) for cell in row] for row in rows]
     if not header and not any(cells):
@@ -140,8 +141,9 @@ def _table(value: Json) -> Table:
         intro="\n\n".join(filter(None, (_text(value, "intro"), _text(value, "section_text")))),
         url=_text(value, "url"),
         kind=_kind(value),
+        budget=budget,
     )
-    return _with_links(replace(table, metadata=record_metadata(value)), linked + _links(value))
+    return _with_links(replace(table, metadata=record_metadata(value, budget)), linked + _links(value))
 
 
 def _cell(cell: object) -> tuple[object, tuple[str, ...]]:
@@ -155,18 +157,19 @@ def _cell(cell: object) -> tuple[object, tuple[str, ...]]:
     raise RecordShapeError("a cell is a list, expected text, a number or [text, [urls]]")
 
 
-def record_metadata(value: Json) -> Metadata:
+def record_metadata(value: Json, budget: CorpusBudget = STANDARD) -> Metadata:
     """The record's own fields; those of an object within are named `outer.inner`."""
     fields = value.get("metadata")
     if fields is None:
         return ()
     if not isinstance(fields, Mapping):
         raise RecordShapeError(f"`metadata` is {type(fields).__name__}, expected an object")
-    return tuple(sorted(_scalars(fields, "")))
+    return tuple(sorted(limited(_scalars(fields, ""), budget)))
 
 
 def _scalars(fields: Json, prefix: str) -> Iterator[tuple[str, str | float | bool]]:
     for name, value in fields.items():
+        _check_name(len(prefix) + len(name))
         if isinstance(value, Mapping):
             yield from _scalars(value, f"{prefix}{name}.")
         elif isinstance(value, float) and not math.isfinite(value):
@@ -176,6 +179,11 @@ def _scalars(fields: Json, prefix: str) -> Iterator[tuple[str, str | float | boo
         elif value is not None:
             kind = type(value).__name__
             raise RecordShapeError(f"`metadata.{prefix}{name}` is {kind}, expected text, a number, true or false")
+
+
+def _check_name(length: int) -> None:
+    if length > NAME_LENGTH:
+        raise RecordShapeError(f"the name of a field has {length:,} characters, expected {NAME_LENGTH:,} at most")
 
 
 def _kind(value: Json) -> TableKind:
@@ -203,7 +211,7 @@ def _with_links(table: Table, links: tuple[Hyperlink, ...]) -> Table:
     return replace(table, hyperlinks=links)
 
 
-def _unit(value: Json) -> Table | Passage:
+def _unit(value: Json, budget: CorpusBudget) -> Table | Passage:
     """A typed unit: text content, {columns, rows}, or an infobox as (nested) attribute → value."""
     unit_id, title, url, content = (
         _id(value),
@@ -213,20 +221,21 @@ def _unit(value: Json) -> Table | Passage:
     )
     match value["type"], content:
         case "text", str():
-            return Passage(unit_id, title, content, url, metadata=record_metadata(value))
+            return Passage(unit_id, title, content, url, metadata=record_metadata(value, budget))
         case "table", {"columns": list(columns), "rows": list(rows)}:
             record = {"id": unit_id, "title": title, "url": url, "header": columns, "rows": rows}
-            return _table(record | {"metadata": value.get("metadata")})
+            return _table(record | {"metadata": value.get("metadata")}, budget)
         case "infobox", Mapping():
-            rows = [*_attributes(content, ())]
-            table = shaped_table(unit_id, title, INFOBOX_HEADER, rows, url=url, kind=TableKind.INFOBOX)
-            return replace(table, metadata=record_metadata(value))
+            rows = [*limited(_attributes(content, ()), budget)]
+            table = shaped_table(unit_id, title, INFOBOX_HEADER, rows, url=url, kind=TableKind.INFOBOX, budget=budget)
+            return replace(table, metadata=record_metadata(value, budget))
     raise RecordShapeError(f"a unit of type {value['type']!r} with {type(content).__name__} content")
 
 
 def _attributes(content: Json, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Rows of an infobox; an attribute inside a group is named "group / attribute"."""
     for name, value in content.items():
+        _check_name(len(name) + sum(map(len, path)))
         if isinstance(value, Mapping) and value:
             yield from _attributes(value, (*path, name))
         else:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from helios.config import CorpusBudget
+from helios.corpus.budget import STANDARD, check
 from helios.types import Hyperlink, Table, TableKind
 
 INFOBOX_HEADER = ("attribute", "value")
@@ -21,14 +23,21 @@ def cell_text(value: object) -> str:
 
 
 def rectangular(
-    header: Sequence[object], rows: Iterable[Sequence[object]]
+    header: Sequence[object], rows: Iterable[Sequence[object]], *, budget: CorpusBudget = STANDARD
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Header and rows as text of one width, that of the widest: short rows are padded with "".
 
-    Header names that are empty or missing become "column N", N counted from 1.
+    Header names that are empty or missing become "column N", N counted from 1. RecordShapeError where the table has
+    more cells, or more text in them, than the budget allows.
     """
-    texts = [tuple(cell_text(value) for value in row) for row in rows]
-    width = max([len(header), *(len(row) for row in texts)])
+    texts = []
+    length = 0
+    for row in rows:
+        texts.append(tuple(map(cell_text, row)))
+        length += sum(map(len, texts[-1]))
+        check(budget, "text_mb", length, "text of the table")
+    width = max(len(header), *map(len, texts)) if texts else len(header)
+    check(budget, "cells", max(1, width) * (len(texts) + 1), "cells of the table, every row as wide as the widest")
     names = [cell_text(name) for name in header] + [""] * (width - len(header))
     filled = tuple(name or f"column {number}" for number, name in enumerate(names, 1))
     padded = tuple(row if len(row) == width else row + ("",) * (width - len(row)) for row in texts)
@@ -46,7 +55,8 @@ def shaped_table(
     url: str = "",
     kind: TableKind = TableKind.TABLE,
     hyperlinks: tuple[Hyperlink, ...] = (),
+    budget: CorpusBudget = STANDARD,
 ) -> Table:
     """A table made rectangular."""
-    names, cells = rectangular(header, rows)
+    names, cells = rectangular(header, rows, budget=budget)
     return Table(table_id, title, names, cells, section, intro, url, kind, hyperlinks)

@@ -17,9 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from helios.corpus.budget import RecordShapeError
 from helios.corpus.encoding import decode
 from helios.corpus.readers.delimited import sniff_delimiter
-from helios.corpus.record import RecordShapeError, record_metadata
+from helios.corpus.record import record_metadata
 from helios.errors import CorpusError, RecordError
 from helios.types import Metadata, Passage, Table
 

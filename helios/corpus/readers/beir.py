@@ -15,7 +15,7 @@ def detect(source: SourceFile) -> bool:
         return False
     try:
         first = json.loads(source.head.split(b"\n", 1)[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(first, dict) and "_id" in first and "text" in first
 

@@ -9,6 +9,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator
 
+from helios.corpus.budget import RecordShapeError, check
 from helios.corpus.encoding import broken_reason, decode, is_broken
 from helios.corpus.grid import split_grid
 from helios.corpus.record import Parsed
@@ -33,15 +34,25 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """The table of the file; rows that cannot be parsed or decoded are rejected one by one."""
     try:
         text = decode(source.read())
-        rows = [(line, row) for line, row in _rows(source, text, rejection) if any(map(str.strip, row))]
+        rows = []
+        cells = 0
+        for line, row in _rows(source, text, rejection):
+            cells += len(row)
+            check(source.budget, "cells", cells, "cells of the table")
+            if any(map(str.strip, row)):
+                rows.append((line, row))
         if not rows:
             raise RecordError(source.path, None, "no rows; the file is empty", record_id=source.base_id)
+        grid = split_grid([row for _, row in rows])
+        title, *notes = grid.titles or (source.stem.replace("_", " "),)
+        intro = "\n".join(notes)
+        table = shaped_table(source.base_id, title, grid.header, grid.rows, intro=intro, budget=source.budget)
     except RecordError as error:
         rejection.reject(error)
         return
-    grid = split_grid([row for _, row in rows])
-    title, *notes = grid.titles or (source.stem.replace("_", " "),)
-    table = shaped_table(source.base_id, title, grid.header, grid.rows, intro="\n".join(notes))
+    except RecordShapeError as error:
+        rejection.reject(source.error(error))
+        return
     yield Parsed(table, rows[0][0])
 
 

@@ -7,10 +7,12 @@ from typing import Any
 from lxml import etree
 from lxml import html as lxml_html
 
+from helios.config import CorpusBudget
+from helios.corpus.budget import RecordShapeError, check
 from helios.corpus.encoding import broken_reason, decode, is_broken
 from helios.corpus.grid import has_header, join_header
 from helios.corpus.page import Block, Heading, PageTable, Paragraph, page_records
-from helios.corpus.record import Parsed, RecordShapeError
+from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
@@ -63,12 +65,15 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         rejection.reject(error)
         return
     except RecordShapeError as error:
-        rejection.reject(RecordError(source.path, None, str(error), record_id=source.base_id))
+        rejection.reject(source.error(error))
         return
     title = _page_title(root) or source.stem.replace("_", " ")
     url = next(iter(root.xpath("//link[@rel='canonical']/@href")), "")
-    for record in page_records(source.base_id, title, blocks(root), url=url):
-        yield Parsed(record)
+    try:
+        for record in page_records(source.base_id, title, blocks(root, source.budget), url=url, budget=source.budget):
+            yield Parsed(record)
+    except RecordShapeError as error:
+        rejection.reject(source.error(error))
 
 
 def parse(text: str) -> Any:
@@ -84,7 +89,7 @@ def parse(text: str) -> Any:
     return root
 
 
-def blocks(root: Any) -> Iterator[Block]:
+def blocks(root: Any, budget: CorpusBudget) -> Iterator[Block]:
     """Headings, paragraphs and tables in document order."""
     text: list[str] = []
     walk = etree.iterwalk(root, events=("start", "end"))
@@ -93,7 +98,7 @@ def blocks(root: Any) -> Iterator[Block]:
         if event == "start" and (_is_hidden(element) or tag in _HEADINGS or tag == "table"):
             if not _is_hidden(element):
                 yield from _paragraph(text)
-                yield from _heading(element) if tag in _HEADINGS else _tables(element)
+                yield from _heading(element) if tag in _HEADINGS else _tables(element, budget)
             walk.skip_subtree()
             continue
         if tag not in _INLINE:
@@ -118,10 +123,10 @@ def _heading(element: Any) -> Iterator[Heading]:
         yield Heading(_HEADINGS[element.tag], text)
 
 
-def _tables(element: Any) -> Iterator[PageTable]:
+def _tables(element: Any, budget: CorpusBudget) -> Iterator[PageTable]:
     """The table, then those nested in its cells."""
     caption = " ".join(_text(node) for node in element.iterchildren("caption"))
-    rows = _expand(element)
+    rows = _expand(element, budget)
     if any(cell for row, _ in rows for cell in row):
         if "infobox" in (element.get("class") or "").lower():
             yield PageTable((), list(_attributes(element)), caption, TableKind.INFOBOX)
@@ -129,7 +134,7 @@ def _tables(element: Any) -> Iterator[PageTable]:
             yield _plain_table(rows, caption)
     for nested in element.iterdescendants("table"):
         if next(nested.iterancestors("table")) is element:
-            yield from _tables(nested)
+            yield from _tables(nested, budget)
 
 
 def _plain_table(rows: list[tuple[tuple[str, ...], bool]], caption: str) -> PageTable:
@@ -148,10 +153,11 @@ def _plain_table(rows: list[tuple[tuple[str, ...], bool]], caption: str) -> Page
     return PageTable(join_header(cells[:depth]), cells[depth:], caption)
 
 
-def _expand(table: Any) -> list[tuple[tuple[str, ...], bool]]:
+def _expand(table: Any, budget: CorpusBudget) -> list[tuple[tuple[str, ...], bool]]:
     """Rows as (cells with spans repeated, whether its own cells are header cells), blank ones left out."""
     rows = []
     hanging: dict[int, tuple[int, str]] = {}
+    count = 0
     for row in _own_rows(table):
         cells: list[str] = []
         below: dict[int, tuple[int, str]] = {}
@@ -163,6 +169,8 @@ def _expand(table: Any) -> list[tuple[tuple[str, ...], bool]]:
                 if height > 1:
                     below[len(cells)] = (height - 1, text)
                 cells.append(text)
+        count += len(cells)
+        check(budget, "cells", count, "cells of a table, spans expanded")
         for column in sorted(hanging):
             if column >= len(cells):
                 cells.extend([""] * (column - len(cells)))

@@ -1,9 +1,11 @@
 """JSON lines: one table or passage a line (our schema, BEIR's and typed units, see helios.corpus.record)."""
 
 import json
+import sys
 from collections.abc import Iterator
 
-from helios.corpus.record import Parsed, RecordShapeError, is_record, parse_record, record_id
+from helios.corpus.budget import RecordShapeError
+from helios.corpus.record import Parsed, is_record, parse_record, record_id
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
@@ -26,7 +28,7 @@ def detect(source: SourceFile) -> bool:
     for line in source.head.split(b"\n")[:_PROBED_LINES]:
         try:
             value = json.loads(line.removeprefix(_BOM))
-        except ValueError:
+        except (ValueError, RecursionError):
             broken = broken or bool(line.strip())
             continue
         return is_record(value)
@@ -48,7 +50,7 @@ def _parse_line(source: SourceFile, number: int, line: bytes) -> Table | Passage
     value: object = None  # a NUL or a surrogate can stand in valid JSON only as an escape
     try:
         value = json.loads((line.removeprefix(_BOM) if number == 1 else line).decode("utf-8"))
-        return parse_record(value, check_text=b"\\u" in line)
+        return parse_record(value, check_text=b"\\u" in line, budget=source.budget)
     except UnicodeDecodeError as error:
         reason = f"not UTF-8 (byte {error.object[error.start]:#04x} at position {error.start})"
     except json.JSONDecodeError as error:
@@ -58,6 +60,8 @@ def _parse_line(source: SourceFile, number: int, line: bytes) -> Table | Passage
         reason = str(error)
     except RecursionError:
         reason = "nested too deeply"
+    except ValueError:  # Python's own limit
+        reason = f"a number of more than {sys.get_int_max_str_digits():,} digits"
     raise RecordError(source.path, number, reason, record_id=record_id(value))
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from helios.config import CorpusBudget
+from helios.corpus.budget import RecordShapeError
 from helios.corpus.encoding import broken_reason, decode, is_broken
 from helios.corpus.page import Block, Heading, PageTable, Paragraph, page_records
 from helios.corpus.readers import html
-from helios.corpus.record import Parsed, RecordShapeError
+from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
@@ -33,21 +35,24 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         if is_broken(text):
             raise RecordError(source.path, None, broken_reason(text), record_id=source.base_id)
         front = _FRONT_MATTER.match(text)
-        page = list(blocks(text[front.end() :] if front else text))
+        page = list(blocks(text[front.end() :] if front else text, source.budget))
     except RecordError as error:
         rejection.reject(error)
         return
     except RecordShapeError as error:
-        rejection.reject(RecordError(source.path, None, str(error), record_id=source.base_id))
+        rejection.reject(source.error(error))
         return
     named = _FRONT_TITLE.search(front.group(1)) if front else None
     first = next((block.text for block in page if isinstance(block, Heading) and block.level == 1), "")
     title = (named.group(1) if named else "") or first or source.stem.replace("_", " ")
-    for record in page_records(source.base_id, title, iter(page)):
-        yield Parsed(record)
+    try:
+        for record in page_records(source.base_id, title, iter(page), budget=source.budget):
+            yield Parsed(record)
+    except RecordShapeError as error:
+        rejection.reject(source.error(error))
 
 
-def blocks(text: str) -> Iterator[Block]:
+def blocks(text: str, budget: CorpusBudget) -> Iterator[Block]:
     """Headings, paragraphs and tables in order."""
     markdown = MarkdownIt("commonmark").enable("table")
     lines = text.splitlines()
@@ -69,7 +74,7 @@ def blocks(text: str) -> Iterator[Block]:
             case "html_block":
                 root = html.parse(token.content)
                 if root is not None:
-                    yield from html.blocks(root)
+                    yield from html.blocks(root, budget)
             case "fence" | "code_block" if token.content.strip():
                 yield Paragraph(" ".join(token.content.split()))
             case "inline" if not in_table:

@@ -8,14 +8,16 @@
 
 import io
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from enum import Enum, auto
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 import ijson
 
-from helios.corpus.record import Parsed, RecordShapeError, parse_record, record_id
+from helios.corpus.budget import Nesting, RecordShapeError, check, check_nesting
+from helios.corpus.record import Parsed, parse_record, record_id
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import DAMAGED, SourceFile
 from helios.errors import RecordError
@@ -32,6 +34,7 @@ class _Shape(Enum):
     TABLES = auto()
     PASSAGES = auto()
     ARRAY = auto()
+    TOO_DEEP = auto()
     OTHER = auto()
 
 
@@ -44,9 +47,11 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Records in file order; of a damaged file the records before the damage."""
     try:
         with source.stream() as file:
-            for key, value in _values(file, _shape(source), source):
+            bounded = _Bounded(file, source)
+            for key, value in _values(bounded, _shape(source), source):
+                bounded.begin_record()
                 try:
-                    yield Parsed(_record(key, value))
+                    yield Parsed(_record(key, value, source))
                 except RecordShapeError as error:
                     found = key or record_id(value)
                     rejection.reject(
@@ -57,8 +62,33 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         rejection.reject(RecordError(source.path, None, f"not valid JSON: {_one_line(error)}"))
     except UnicodeDecodeError as error:
         rejection.reject(RecordError(source.path, None, f"not UTF-8: {error.reason}"))
+    except RecordShapeError as error:
+        rejection.reject(source.error(error))
+    except ValueError:  # Python's own limit
+        reason = f"a number of more than {sys.get_int_max_str_digits():,} digits"
+        rejection.reject(RecordError(source.path, None, reason))
     except DAMAGED as error:
         rejection.reject(source.damaged(error))
+
+
+class _Bounded:
+    """What ijson reads: JSON whose records are not too long or nested too deeply."""
+
+    def __init__(self, file: BinaryIO, source: SourceFile) -> None:
+        self._file = file
+        self._source = source
+        self._nesting = Nesting()
+        self._length = 0
+
+    def begin_record(self) -> None:
+        self._length = 0
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._file.read(size)
+        self._length += len(chunk)
+        check(self._source.budget, "record_mb", self._length, "one record")
+        check_nesting(self._source.budget, self._nesting.deepest(chunk))
+        return chunk
 
 
 def _values(file: Any, shape: _Shape, source: SourceFile) -> Iterator[tuple[str | None, object]]:
@@ -74,12 +104,12 @@ def _values(file: Any, shape: _Shape, source: SourceFile) -> Iterator[tuple[str 
             yield from ijson.kvitems(file, "", use_float=True)
 
 
-def _record(key: str | None, value: object) -> Table | Passage:
+def _record(key: str | None, value: object, source: SourceFile) -> Table | Passage:
     if key is not None and isinstance(value, str):
         return parse_passage(key, value)
     if isinstance(value, Mapping) and key is not None:
         value = {**value, "id": key}
-    return parse_record(value)
+    return parse_record(value, budget=source.budget)
 
 
 def parse_passage(passage_id: str, text: str) -> Passage:
@@ -92,6 +122,8 @@ def parse_passage(passage_id: str, text: str) -> Passage:
 
 def _shape(source: SourceFile) -> _Shape:
     """Judge by the first JSON events; a file that breaks later still has its shape."""
+    if Nesting().deepest(source.head) > source.budget.depth:
+        return _Shape.TOO_DEEP  # ijson keeps the whole path of every value
     events: list[tuple[str, Any]] = []
     try:
         for _, event, value in ijson.parse(io.BytesIO(source.head), use_float=True):

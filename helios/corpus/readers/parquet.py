@@ -9,14 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helios.corpus.record import Parsed, RecordShapeError, parse_record, record_id
+from helios.corpus.budget import RecordShapeError, check
+from helios.corpus.record import Parsed, parse_record, record_id
 from helios.corpus.rejects import Rejection
 from helios.corpus.shape import shaped_table
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
 
 _IDS = {"id", "_id", "uid"}
-_BATCH_ROWS = 1024
+_BATCH_ROWS = 256
 
 
 def detect(source: SourceFile) -> bool:
@@ -33,17 +34,22 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
                 yield from _read_records(source, file, rejection)
             else:
                 yield _read_table(source, file)
+    except MemoryError:
+        raise
+    except RecordShapeError as error:
+        rejection.reject(source.error(error))
     except (pa.ArrowException, OSError) as error:
         rejection.reject(RecordError(source.path, None, f"not a readable Parquet file ({error})"))
 
 
 def _read_records(source: SourceFile, file: pq.ParquetFile, rejection: Rejection) -> Iterator[Parsed]:
     number = 0
-    for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         for value in batch.to_pylist():
             number += 1
+            source.position.consumed = source.size * number // file.metadata.num_rows
             try:
-                yield Parsed(parse_record(value), number)
+                yield Parsed(parse_record(value, budget=source.budget), number)
             except RecordShapeError as error:
                 found = record_id(value)
                 rejection.reject(
@@ -56,11 +62,16 @@ def _read_table(source: SourceFile, file: pq.ParquetFile) -> Parsed:
     names = file.schema_arrow.names
     if not names:
         raise pa.ArrowInvalid("no columns")
+    check(source.budget, "cells", len(names) * file.metadata.num_rows, "cells of the table")
     rows: list[tuple[str, ...]] = []
-    for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+    length = 0
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         columns = [[_text(value) for value in column.to_pylist()] for column in batch.columns]
         rows.extend(zip(*columns, strict=True))
-    return Parsed(shaped_table(source.base_id, source.stem.replace("_", " "), names, rows))
+        length += sum(len(value) for column in columns for value in column if isinstance(value, str))
+        check(source.budget, "text_mb", length, "text of the table")
+    title = source.stem.replace("_", " ")
+    return Parsed(shaped_table(source.base_id, title, names, rows, budget=source.budget))
 
 
 def _text(value: Any) -> Any:

@@ -8,11 +8,14 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 import openpyxl
+from lxml import etree
+from openpyxl.utils import range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 
+from helios.corpus.budget import RecordShapeError, check, check_expansion
 from helios.corpus.grid import Grid, split_grid
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
@@ -36,9 +39,13 @@ def detect(source: SourceFile) -> bool:
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Tables in sheet order; chart sheets and empty sheets are passed over."""
     try:
+        _check_archive(source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             book = openpyxl.load_workbook(source.path, data_only=True)
+    except RecordShapeError as error:
+        rejection.reject(source.error(error))
+        return
     except _UNREADABLE as error:
         rejection.reject(RecordError(source.path, None, f"not a readable XLSX file ({error})"))
         return
@@ -47,15 +54,49 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
             grid = _sheet_grid(sheet)
             if grid is not None:
                 yield Parsed(_sheet_table(source, sheet.title, grid))
+    except RecordShapeError as error:
+        rejection.reject(source.error(error))
     finally:
         book.close()
 
 
+def _check_archive(source: SourceFile) -> None:
+    """RecordShapeError where the parts unpack to too much, or a sheet reaches over too many cells.
+
+    openpyxl makes an object of every cell that a merged range covers.
+    """
+    with zipfile.ZipFile(source.path) as archive:
+        parts = archive.infolist()
+        size = sum(part.file_size for part in parts)  # zipfile unpacks no more of a part than this says
+        check(source.budget, "file_mb", size, "size of the unpacked file")
+        check_expansion(source.budget, source.size, size, "unpacked data")
+        for part in parts:
+            with archive.open(part) as content:
+                check(source.budget, "cells", _reach(content), f"cells that {part.filename} reaches over")
+
+
+def _reach(content: IO[bytes]) -> int:
+    """Cells of the smallest rectangle from A1 that holds all cells of a sheet, and those of its merged ranges."""
+    rows = columns = merged = 0
+    try:
+        for _, element in etree.iterparse(content, tag=("{*}c", "{*}mergeCell"), resolve_entities=False):
+            left, top, right, bottom = range_boundaries(element.get("r") or element.get("ref") or "A1")
+            if element.get("ref"):
+                merged += (right - left + 1) * (bottom - top + 1)
+            rows, columns = max(rows, bottom), max(columns, right)
+            element.clear()
+            while element.getprevious() is not None:
+                del element.getparent()[0]
+    except (etree.XMLSyntaxError, ValueError, TypeError):
+        pass  # no sheet, or openpyxl will say what is wrong with it
+    return max(rows * columns, merged)
+
+
 def _sheet_table(source: SourceFile, sheet: str, grid: Grid) -> Any:
     title, *notes = grid.titles or (source.stem.replace("_", " "),)
-    return shaped_table(
-        f"{source.base_id}#{sheet}", title, grid.header, grid.rows, section=sheet, intro="\n".join(notes)
-    )
+    intro = "\n".join(notes)
+    table_id = f"{source.base_id}#{sheet}"
+    return shaped_table(table_id, title, grid.header, grid.rows, section=sheet, intro=intro, budget=source.budget)
 
 
 def _sheet_grid(sheet: Any) -> Grid | None:

@@ -1,0 +1,248 @@
+"""Small files that unpack, expand or nest to much more: each is a reject with its reason, and costs no more than 2 GB.
+
+Every file lies between two good ones, whose records must be there.
+"""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+MEBI = 2**20
+RECORD = b'{"id": "p", "text": "x"}\n'
+
+
+def sheet(*, cells: str = "", merged: str = "") -> bytes:
+    """A workbook whose sheet holds this XML; openpyxl would not write it so."""
+    book = openpyxl.Workbook()
+    book.active["A1"] = "a"
+    plain = io.BytesIO()
+    book.save(plain)
+    out = io.BytesIO()
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "xl/worksheets/sheet1.xml":
+                content = content.replace(b"</sheetData>", cells.encode() + b"</sheetData>" + merged.encode())
+            target.writestr(name, content)
+    return out.getvalue()
+
+
+def zipped(content: Callable[[], bytes], *, times: int) -> bytes:
+    """A workbook with one more part, of `times` the content."""
+    out = io.BytesIO(sheet())
+    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as target:
+        piece = content()
+        with target.open("xl/worksheets/sheet2.xml", "w", force_zip64=True) as part:
+            for _ in range(times):
+                part.write(piece)
+    return out.getvalue()
+
+
+def packed(piece: bytes, *, times: int, begin: bytes = b"", end: bytes = b"") -> bytes:
+    """`times` a piece, compressed."""
+    out = io.BytesIO()
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=9, mtime=0) as file:
+        file.write(begin)
+        for _ in range(times):
+            file.write(piece)
+        file.write(end)
+    return out.getvalue()
+
+
+def parquet(table: pa.Table) -> bytes:
+    """The file of a table."""
+    out = io.BytesIO()
+    pq.write_table(table, out, compression="zstd", use_dictionary=True, dictionary_pagesize_limit=1 << 30)
+    return out.getvalue()
+
+
+def dictionary(value: str, *, rows: int, **columns: pa.Array) -> pa.Table:
+    """One long value, which every row repeats."""
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([value]))
+    return pa.table({"text": text, **columns})
+
+
+def zeros(count: int) -> pa.Array:
+    return pa.nulls(count, pa.int8()).fill_null(0)
+
+
+def spans(*, rows: int, columns: int) -> bytes:
+    """Cells that hang down to the end of the table, more of them in every row."""
+    row = "<tr>" + "<td colspan=1000 rowspan=0>x" * columns + "</tr>"
+    return f"<html><body><table>{row * rows}</table>".encode()
+
+
+def deep_names(depth: int, length: int) -> str:
+    inner: object = 1
+    for level in range(depth):
+        inner = {chr(97 + level % 26) * length: inner}
+    return json.dumps({"id": "x", "text": "y", "metadata": inner})
+
+
+BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
+    "one cell at the far corner": (
+        "bomb.xlsx",
+        lambda: sheet(cells='<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+        "advanced.corpus.cells",
+    ),
+    "one merged range": (
+        "bomb.xlsx",
+        lambda: sheet(merged='<mergeCells count="1"><mergeCell ref="A1:XFD1048576"/></mergeCells>'),
+        "advanced.corpus.cells",
+    ),
+    "zip": ("bomb.xlsx", lambda: zipped(lambda: b" " * MEBI, times=2048), "advanced.corpus.file_mb"),
+    "zip of cells": (
+        "bomb.xlsx",
+        lambda: sheet(cells='<row r="9">' + "<c><v>1</v></c>" * 5_000_000 + "</row>"),
+        "advanced.corpus.expansion",
+    ),
+    "column and row spans": ("bomb.html", lambda: spans(rows=300, columns=5), "advanced.corpus.cells"),
+    "spans of a long text": (
+        "bomb.html",
+        lambda: b"<table><tr><td colspan=1000>" + b"x" * MEBI + b"<tr><td>y</table>",
+        "advanced.corpus.expansion",
+    ),
+    "spans in markdown": ("bomb.md", lambda: spans(rows=300, columns=5), "advanced.corpus.cells"),
+    "a heading that every passage repeats": (
+        "bomb.html",
+        lambda: b"<h1>" + b"h" * MEBI + b"</h1>" + b"<p>" + b"word " * 200_000,
+        "advanced.corpus.expansion",
+    ),
+    "many small tags": ("bomb.html", lambda: b"<html><body>" + b"<b>" * 8 + b"<p a b>" * 20_000_000, "memory"),
+    "gzip of one line": ("bomb.jsonl.gz", lambda: packed(b" " * MEBI, times=1500, begin=RECORD), "advanced.corpus."),
+    "gzip of blank lines": (
+        "bomb.jsonl.gz",
+        lambda: packed((b" " * 1023 + b"\n") * 1024, times=1500, begin=RECORD),
+        "advanced.corpus.expansion",
+    ),
+    "gzip of a page": ("bomb.html.gz", lambda: packed(b"<p>x" * 2**18, times=1500), "advanced.corpus."),
+    "gzip of commas": ("bomb.csv.gz", lambda: packed(b"," * MEBI, times=1500), "advanced.corpus."),
+    "gzip of one JSON text": (
+        "bomb.json.gz",
+        lambda: packed(b"x" * MEBI, times=1500, begin=b'{"/wiki/a": "x", "/wiki/b": "', end=b'"}'),
+        "advanced.corpus.",
+    ),
+    "wide row over short ones": (
+        "bomb.csv",
+        lambda: b",".join(b"c%d" % column for column in range(20_000)) + b"\n1\n" * 20_000,
+        "advanced.corpus.cells",
+    ),
+    "commas": ("bomb.csv", lambda: b"," * 20_000_000, "advanced.corpus.cells"),
+    "rows of nothing": (
+        "bomb.jsonl",
+        lambda: json.dumps({"id": "x", "header": ["a"] * 10_000, "rows": [[]] * 100_000}).encode(),
+        "advanced.corpus.cells",
+    ),
+    "a long line of empty lists": (
+        "bomb.jsonl",
+        lambda: b'{"id": "x", "header": ["a"], "rows": [' + b"[]," * 15_000_000 + b"[]]}",
+        "advanced.corpus.record_mb",
+    ),
+    "a name that every field repeats": (
+        "bomb.jsonl",
+        lambda: json.dumps(
+            {"id": "x", "type": "infobox", "content": {"n" * 60_000: dict.fromkeys(map(str, range(100_000)), 1)}}
+        ).encode(),
+        "advanced.corpus.text_mb",
+    ),
+    "names within names": ("bomb.jsonl", lambda: deep_names(400, 60_000).encode(), "name"),
+    "dictionary": ("bomb.parquet", lambda: parquet(dictionary("x" * MEBI, rows=200_000)), "advanced.corpus."),
+    "dictionary of passages": (
+        "bomb.parquet",
+        lambda: parquet(dictionary("x" * MEBI, rows=200_000, id=pa.array(range(200_000)))),
+        "advanced.corpus.",
+    ),
+    "run lengths": (
+        "bomb.parquet",
+        lambda: parquet(pa.table({"n": zeros(10**8)})),
+        "advanced.corpus.cells",
+    ),
+    "one long list": (
+        "bomb.parquet",
+        lambda: parquet(pa.table({"n": pa.ListArray.from_arrays([0, 10**8], zeros(10**8))})),
+        "memory",
+    ),
+    "brackets": ("bomb.json", lambda: b"[" * 200_000, "nested"),
+    "brackets in an array of records": (
+        "bomb.json",
+        lambda: b'[{"id": "p", "text": "x"}, {"id": "q", "text": ' + b"[" * 200_000,
+        "nested",
+    ),
+    "brackets in a line": ("bomb.jsonl", lambda: b"[" * 100_000, "nested"),
+    "brackets in every line": ("bomb.jsonl", lambda: (b"[" * 100_000 + b"\n") * 30, "nested"),
+    "objects in objects": ("bomb.json", lambda: b'{"a":' * 100_000, "nested"),
+    "digits in a line": ("bomb.jsonl", lambda: b'{"id": "x", "text": "y", "n": ' + b"9" * 5000 + b"}", "digits"),
+    "digits": ("bomb.json", lambda: b'[{"id": "x", "text": "y", "n": ' + b"9" * 5000 + b"}]", "integer overflow"),
+    "digits in the id": ("bomb.jsonl", lambda: b'{"id": ' + b"9" * 5000 + b', "text": "y"}', "digits"),
+    "nested tables": ("bomb.html", lambda: b"<table><tr><td>x" * 3000, ""),
+}
+
+LIMIT = 2 << 30
+READ = """
+import json, sys, time
+from pathlib import Path
+from helios.corpus import RejectsWriter, read_corpus
+for folder in map(Path, sys.argv[1:]):
+    began = time.monotonic()
+    with RejectsWriter(folder.with_suffix(".rejects")) as rejects:
+        ids = [getattr(r, "passage_id", None) for r in read_corpus(folder, on_error="skip", rejects=rejects)]
+    reasons = [json.loads(line)["reason"] for line in folder.with_suffix(".rejects").open()]
+    seconds = round(time.monotonic() - began, 1)
+    print(json.dumps({"ends": ids[:1] + ids[-1:], "reasons": reasons, "seconds": seconds}), flush=True)
+"""
+
+
+def written(bomb: str, folder: Path) -> Path:
+    """A folder with the bomb between two good files; made in a child, so that this process stays small."""
+    name, content, _ = BOMBS[bomb]
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"id": "first", "text": "one"}\n')
+    (folder / "z.jsonl").write_text('{"id": "last", "text": "one"}\n')
+    if not (child := os.fork()):
+        (folder / name).write_bytes(content())
+        os._exit(0)
+    os.waitpid(child, 0)
+    return folder
+
+
+def read_all(*folders: Path) -> tuple[list[dict], int]:
+    """What one process gets of the folders, and the peak memory of it and of the process that reads for it."""
+    command = [sys.executable, "-c", READ, *map(str, folders)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        results = [json.loads(line) for line in process.stdout]
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return results, usage.ru_maxrss << 10
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict], int]:
+    folder = tmp_path_factory.mktemp("bombs")
+    results, peak = read_all(*(written(bomb, folder / str(number)) for number, bomb in enumerate(BOMBS)))
+    return dict(zip(BOMBS, results, strict=True)), peak
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_is_rejected_and_its_neighbours_are_read(outcome, bomb):
+    results, _ = outcome
+    assert results[bomb]["ends"] == ["first", "last"]
+    assert results[bomb]["reasons"]
+    assert BOMBS[bomb][2] in results[bomb]["reasons"][-1]
+
+
+def test_no_bomb_needs_more_than_two_gigabytes(outcome):
+    _, peak = outcome
+    assert peak < LIMIT
