@@ -35,6 +35,9 @@ def build(
     metadata: Annotated[
         Path | None, typer.Option(help="Fields of records for filters: CSV or JSON lines with a column id.")
     ] = None,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Read what links lead to outside of the corpus's folder.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes to use; all cores if not given.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate time, disk and memory.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build even if the disk seems too small.")] = False,
@@ -53,7 +56,7 @@ def build(
 
         check_places(corpus, out, metadata)
         with default_progress().stage("sampling"):
-            estimate = estimate_build(corpus, config=settings, workers=used_workers)
+            estimate = estimate_build(corpus, config=settings, workers=used_workers, follow_links=follow_links)
         _print_estimate(estimate, as_json=as_json)
         return
     report = build_index(
@@ -67,6 +70,7 @@ def build(
         check_disk=not force,
         fresh=fresh,
         metadata=metadata,
+        follow_links=follow_links,
     )
     _print_report(report, as_json=as_json)
 

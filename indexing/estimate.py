@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from helios.config import Config
-from helios.corpus import CorpusWriter, read_corpus
-from helios.corpus.source import HEAD_BYTES
+from helios.config import Config, CorpusBudget
+from helios.corpus import CorpusWriter
+from helios.corpus.budget import STANDARD
+from helios.corpus.readers import read_file, recognise
+from helios.corpus.rejects import Rejection
+from helios.corpus.source import SourceFile
 from helios.errors import CorpusError
 from helios.types import Passage, Table
 from indexing.inputs import InputFile, input_files
@@ -93,10 +94,15 @@ class Sample:
 
 
 def estimate_build(
-    corpus: Path, *, config: Config, workers: int = 1, stages: Sequence[Stage] | None = None
+    corpus: Path,
+    *,
+    config: Config,
+    workers: int = 1,
+    stages: Sequence[Stage] | None = None,
+    follow_links: bool = False,
 ) -> Estimate:
     """Sample the corpus, build an index of a small and a larger sample in a temporary folder, extrapolate."""
-    sample = sample_corpus(corpus)
+    sample = sample_corpus(corpus, budget=config.advanced.corpus, follow_links=follow_links)
     settings = config.changed(_SAMPLE_CHUNKS)
     runs = _build_samples(sample, settings, workers, tuple(stages or default_stages()))
     total = sample.total_nodes
@@ -120,12 +126,12 @@ def estimate_build(
     )
 
 
-def sample_corpus(corpus: Path) -> Sample:
+def sample_corpus(corpus: Path, *, budget: CorpusBudget = STANDARD, follow_links: bool = False) -> Sample:
     """Read for some seconds from up to 24 files; how far reading came in each gives the totals."""
-    files = input_files(corpus)
+    files = input_files(corpus, follow_links=follow_links)
     chosen = files[:: max(1, len(files) // _SAMPLED_FILES)][:_SAMPLED_FILES]
     started = time.perf_counter()
-    beginnings = [_read_beginning(file, _SECONDS_OF_READING / len(chosen)) for file in chosen]
+    beginnings = [_read_beginning(file, _SECONDS_OF_READING / len(chosen), budget) for file in chosen]
     seconds = time.perf_counter() - started
     records = [record for beginning in beginnings for record in beginning.records]
     if not records:
@@ -153,14 +159,16 @@ class _Beginning:
     fraction: float
 
 
-def _read_beginning(file: InputFile, seconds: float) -> _Beginning:
+def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget) -> _Beginning:
     counts = [0, 0, 0]
     records: list[Table | Passage] = []
     fraction, stride = 1.0, 1
     deadline = time.monotonic() + seconds
-    before = _bytes_read()
     try:
-        for number, record in enumerate(read_corpus(file.path, on_error="skip")):
+        source = SourceFile.open(file.path, file.name, budget)
+        known = recognise(source)
+        parsed = read_file(known, source, Rejection("skip")) if known else iter(())
+        for number, (record, _) in enumerate(parsed):
             is_table = isinstance(record, Table)
             counts[0 if is_table else 2] += 1
             counts[1] += len(record.rows) if isinstance(record, Table) else 0
@@ -168,20 +176,12 @@ def _read_beginning(file: InputFile, seconds: float) -> _Beginning:
                 records.append(record)
             if len(records) > _KEPT_RECORDS:
                 records, stride = records[::2], stride * 2
-            if before is not None and time.monotonic() > deadline:
-                consumed = (_bytes_read() or before) - before - min(HEAD_BYTES, file.size)
-                fraction = min(1.0, max(consumed, 1) / max(file.size, 1))
+            if time.monotonic() > deadline:
+                fraction = min(1.0, max(source.position.consumed, 1) / max(file.size, 1))
                 break
     except CorpusError:
         fraction = 1.0
     return _Beginning(counts[0], counts[1], counts[2], records, fraction)
-
-
-def _bytes_read() -> int | None:
-    """Bytes that this process has read from files so far, None where the system does not count them."""
-    process = psutil.Process()
-    counters = process.io_counters() if hasattr(process, "io_counters") else None
-    return getattr(counters, "read_chars", None)
 
 
 def _build_samples(

@@ -5,8 +5,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from helios.corpus.readers import FORMATS
-from helios.corpus.source import SourceFile
+from helios.corpus.readers import FORMATS, recognise
+from helios.corpus.source import SourceFile, corpus_files
 from helios.errors import CorpusError
 from helios.index.durable import sha256_file, write_atomically
 
@@ -21,20 +21,11 @@ class InputFile:
     modified_ns: int
 
 
-def input_files(corpus: Path) -> list[InputFile]:
+def input_files(corpus: Path, *, follow_links: bool = False) -> list[InputFile]:
     """Every file that `read_corpus` would read, sorted by name; CorpusError where there is none."""
-    if corpus.is_file():
-        paths = [corpus]
-    elif corpus.is_dir():
-        found = (path for path in corpus.rglob("*") if path.is_file())
-        paths = [path for path in found if not _is_hidden(path.relative_to(corpus))]
-    else:
-        raise CorpusError(f"{corpus}: no such file or folder; give a corpus to index")
-    root = corpus.parent if corpus.is_file() else corpus
-    named = [(path.relative_to(root).as_posix(), path) for path in paths]
     files = [
         InputFile(name, path, path.stat().st_size, path.stat().st_mtime_ns)
-        for name, path in sorted(named)
+        for name, path in corpus_files(corpus, follow_links=follow_links)
         if _is_corpus_file(path, name)
     ]
     if not files:
@@ -43,7 +34,7 @@ def input_files(corpus: Path) -> list[InputFile]:
     return files
 
 
-def inputs_sha256(corpus: Path, cache: Path | None = None) -> str:
+def inputs_sha256(corpus: Path, cache: Path | None = None, *, follow_links: bool = False) -> str:
     """SHA-256 over the names and contents of all files of a corpus.
 
     Checksums of files whose size and date have not changed come from `cache`, a JSON file that is updated.
@@ -51,7 +42,7 @@ def inputs_sha256(corpus: Path, cache: Path | None = None) -> str:
     known = _read_cache(cache) if cache else {}
     fresh: dict[str, list[int | str]] = {}
     digest = hashlib.sha256()
-    for file in input_files(corpus):
+    for file in input_files(corpus, follow_links=follow_links):
         entry = known.get(file.name)
         if not entry or entry[:2] != [file.size, file.modified_ns]:
             entry = [file.size, file.modified_ns, _sha256(file.path)]
@@ -68,7 +59,7 @@ def _is_corpus_file(path: Path, name: str) -> bool:
         source = SourceFile.open(path, name)
     except CorpusError:
         return True
-    return any(known.detect(source) for known in FORMATS)
+    return recognise(source) is not None
 
 
 def _sha256(path: Path) -> str:
@@ -76,10 +67,6 @@ def _sha256(path: Path) -> str:
         return sha256_file(path)
     except OSError as error:
         return f"unreadable: {error.strerror}"
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(name.startswith(".") for name in path.parts)
 
 
 def _read_cache(cache: Path) -> dict[str, list[int | str]]:

@@ -72,6 +72,7 @@ def build_index(
     check_disk: bool = True,
     fresh: bool = False,
     metadata: Path | None = None,
+    follow_links: bool = False,
 ) -> BuildReport:
     """Index a corpus into the folder `out`, or finish a build that was interrupted there.
 
@@ -89,7 +90,9 @@ def build_index(
             check_places(corpus, out, metadata)
             if fresh:
                 _forget(out)
-            request = BuildRequest(corpus, config or Config(), workers, on_error, metadata=metadata)
+            request = BuildRequest(
+                corpus, config or Config(), workers, on_error, metadata=metadata, follow_links=follow_links
+            )
             build = _Build(out, request, progress or SilentProgress(), tuple(stages or default_stages()))
             if check_disk:
                 build.check_disk()
@@ -164,7 +167,10 @@ class _Build:
         self.work.mkdir(exist_ok=True)
         self.journal = Journal(self.work / JOURNAL_FILE)
         self.journal.note("begin", code_version=__version__, workers=request.workers)
-        self.request = replace(request, inputs_sha256=inputs_sha256(request.corpus, self.work / "inputs.json"))
+        self.request = replace(
+            request,
+            inputs_sha256=inputs_sha256(request.corpus, self.work / "inputs.json", follow_links=request.follow_links),
+        )
         self.progress = progress
         self.stages = stages
         self.dependencies: dict[str, dict[str, object]] = {}

@@ -45,6 +45,8 @@ class BuildRequest:
     """SHA-256 of the corpus files (indexing.inputs)."""
     metadata: Path | None = None
     """A sidecar file with fields of records (helios.corpus.sidecar)."""
+    follow_links: bool = False
+    """Whether files are read that links of the corpus's folder lead to outside of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class IngestStage:
     version: int = 2
     component: str | None = "corpus"
     inputs: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ("advanced.corpus",)
 
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The content of every input file, and what happens to bad records."""
@@ -33,11 +33,17 @@ class IngestStage:
         """Stream every record into the store; CorpusError if a file changes meanwhile."""
         request = context.request
         sidecar = Sidecar.read(request.metadata) if request.metadata else Sidecar({})
-        before = input_files(request.corpus)
+        before = input_files(request.corpus, follow_links=request.follow_links)
         context.meter.start(None, "records")
         tables = passages = segments = 0
         with RejectsWriter(context.keep / REJECTS_FILE) as rejects, CorpusWriter(context.out) as writer:
-            for record in read_corpus(request.corpus, on_error=request.on_error, rejects=rejects):
+            for record in read_corpus(
+                request.corpus,
+                on_error=request.on_error,
+                rejects=rejects,
+                budget=context.config.advanced.corpus,
+                follow_links=request.follow_links,
+            ):
                 writer.add(sidecar.completed(record))
                 context.meter.advance()
                 if isinstance(record, Table):
@@ -47,7 +53,7 @@ class IngestStage:
                     passages += 1
             if not tables + passages:
                 raise CorpusError(f"{request.corpus}: no table and no passage could be read")
-            if input_files(request.corpus) != before:
+            if input_files(request.corpus, follow_links=request.follow_links) != before:
                 raise CorpusError(f"{request.corpus}: a file changed while it was read; run the build again")
             rejected = rejects.count
         counts = {"tables": tables, "segments": segments, "passages": passages, "rejected": rejected}
