@@ -36,8 +36,8 @@ def read_isolated(format_name: str, source: SourceFile, rejection: Rejection) ->
             match item:
                 case ["row", cells]:
                     rows.append(tuple(cells))
-                case ["passage", line, [*texts, metadata]]:
-                    yield Parsed(Passage(*texts, metadata=_pairs(metadata)), line)
+                case ["passage", line, [record_id, title, text, url, metadata]]:
+                    yield Parsed(Passage(record_id, title, text, url, metadata=_pairs(metadata)), line)
                 case ["table", *header]:
                     rows = []
                 case ["end"]:
