@@ -149,5 +149,5 @@ BEFORE_PARENTHESIS = _words(
     first second bernoulli system reservoir pivot unpivot repeatable overlay ordinality zone hugeint utinyint
     usmallint uinteger ubigint
     """
-) | {"grouping sets"}
+)
 """Keywords and types that may stand before a parenthesis without being a call."""

@@ -251,7 +251,7 @@ class SqlGuard:
                 if token.text not in self._names and token.text.casefold() not in own:
                     raise QueryRejected("the function is not on the list", token.text)
                 continue
-            word = " ".join(token.text.casefold().split())
+            word = token.text.casefold().split()[-1]  # `ORDER BY` is one token
             if _NAME.match(word) and word not in self._names | functions.BEFORE_PARENTHESIS | own:
                 raise QueryRejected("the function is not on the list", token.text)
             if before is not None and before.token_type == TokenType.DOT and _NAME.match(word) and word not in own:
