@@ -10,18 +10,21 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from helios.config import Config, Section, known_keys, lookup, store
+from helios.config import Config, CorpusBudget, Section, known_keys, lookup, store
 from helios.errors import ConfigError, IndexFormatError
 from helios.index.snapshot import Snapshot
 
 BUILT = (
-    "linking", "encoder", "tokens", "advanced.linking", "advanced.encoder",
+    "linking", "encoder", "tokens", "advanced.corpus", "advanced.linking", "advanced.encoder",
 )  # fmt: skip
 """Sections that an index takes from its build."""
 MOVABLE = ("encoder.model", "encoder.adapter", "encoder.runtime", "advanced.encoder.batch_tokens")
 """Settings of those that a query may set: where a model lies (that it is the same one is checked) and how it runs."""
-WITHOUT_EFFECT = ("advanced.linking.chunk", "advanced.encoder.chunk")
-"""Settings of those that change how a build is cut into pieces and nothing of the index."""
+WITHOUT_EFFECT = (
+    "advanced.linking.chunk", "advanced.encoder.chunk",
+    *(f"advanced.corpus.{name}" for name in CorpusBudget.model_fields),
+)  # fmt: skip
+"""Settings of those that say how a build is cut into pieces and what it refuses; a search has no use for them."""
 RENAMED = {
     "linking.model": "advanced.linking.model",
     "linking.threshold": "advanced.linking.threshold",
