@@ -67,10 +67,12 @@ def serve(binaries: Path) -> Iterator[Server]:
         port = free.getsockname()[1]
     quiet = {"user": user, "cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
     try:
-        subprocess.run(
+        made = subprocess.run(
             [binaries / "initdb", "-D", folder / "data", "-U", OWNER, "--encoding=UTF8", "--locale=C", "--no-sync",
-             "--auth-local=trust", "--auth-host=scram-sha-256"], check=True, timeout=120, **quiet,
+             "--auth-local=trust", "--auth-host=scram-sha-256"],
+            timeout=120, **quiet | {"stdout": subprocess.PIPE, "text": True},
         )  # fmt: skip
+        assert made.returncode == 0, made.stdout
         options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c shared_buffers=16MB"
         control = [binaries / "pg_ctl", "-D", folder / "data", "-w", "-t", "60"]
         subprocess.run([*control, "-o", options, "-l", folder / "log", "start"], check=True, timeout=90, **quiet)
