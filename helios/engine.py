@@ -145,6 +145,7 @@ class Engine:
         limit = self.config.search.deadline_ms
         seconds = seconds if seconds is not None or limit is None else limit / 1e3
         started = time.perf_counter()
+        question = question.encode("utf-8", "replace").decode()  # half of a character is no text
         index, pipeline = self.view(where), self.pipeline
         tokens = pipeline.encoder.encode_question(question)
         query = query_of(question, tokens, index.tokens, index.postings)

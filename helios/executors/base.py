@@ -34,8 +34,8 @@ class NativeQuery:
 class Limits(Section):
     """What one query may use; the caps of a source's registration."""
 
-    timeout: float = Field(default=10.0, gt=0.0)
-    """Seconds until the query is stopped."""
+    timeout: float = Field(default=10.0, gt=0.0, le=86_400.0)
+    """Seconds until the query is stopped, a day at most."""
     max_rows: int = Field(default=1000, ge=1)
     max_bytes: int = Field(default=4 * 2**20, ge=1024)
     """Bytes of all values together, as text."""

@@ -1,14 +1,18 @@
 """Writing so that a crash leaves either the old file or the new one, never half of it."""
 
+import errno
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
 from helios.errors import IndexFormatError
 
 _READ_BYTES = 1 << 20
+MOST_BYTES = 256 << 20
+"""Of a file of descriptions, such as a manifest."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -39,10 +43,22 @@ def fsync_tree(directory: Path) -> None:
         fsync_path(Path(root))
 
 
+def read_whole(path: Path, *, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file of at most `most` bytes; OSError for any other, a pipe or a device for example."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if state.st_size > most:
+            raise OSError(errno.EFBIG, f"has {state.st_size:,} bytes, at most {most:,} are read", str(path))
+        return file.read(most)
+
+
 def read_record(path: Path) -> dict[str, Any]:
     """A JSON object of a file of an index; IndexFormatError names the file and what is wrong."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_whole(path))
     except OSError as error:
         raise IndexFormatError(f"{path}: cannot be read ({error.strerror}); build the index again") from None
     except (ValueError, RecursionError) as error:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from helios.errors import ChecksumError, ConfigError, IndexFormatError
-from helios.index.durable import write_atomically
+from helios.index.durable import read_whole, write_atomically
 
 FORMAT_NAME: Literal["helios-index"] = "helios-index"
 FORMAT_VERSION: Literal[2] = 2
@@ -153,6 +154,13 @@ class Manifest(Record):
     links: tuple[Links, ...] = ()
     codebooks: tuple[Codebook, ...] = ()
 
+    @model_validator(mode="after")
+    def _each_once(self) -> "Manifest":
+        folder, times = Counter(piece.folder for piece in self.pieces).most_common(1)[0]
+        if times > 1:
+            raise ValueError(f"lists {folder} {times} times")
+        return self
+
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """Every immutable folder of the snapshot."""
@@ -221,7 +229,7 @@ def creation_date() -> str:
 
 def _read_document(directory: Path, path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_whole(path))
     except (FileNotFoundError, NotADirectoryError):
         raise IndexFormatError(_absence(directory)) from None
     except OSError as error:

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from helios.errors import ConfigError
-from helios.index.durable import write_atomically
+from helios.index.durable import read_whole, write_atomically
 from helios.sources.spec import SourceSpec, plain_spec, read_spec
 
 DEFAULT_FILE = "helios-sources.yaml"
@@ -89,7 +89,7 @@ def _checked(text: str, path: Path) -> dict[str, SourceSpec]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_whole(path, most=4 * MAX_LENGTH).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no file of sources; `helios sources add` makes one") from None
     except OSError as error:

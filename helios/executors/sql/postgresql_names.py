@@ -1,7 +1,11 @@
-"""Names after a dot, as PostgreSQL reads them: `(value).f` and `relation.f` call the function f where f is no column.
+"""What a checked query may call in PostgreSQL beyond the functions that its text names.
 
-So a name that is also a function of one argument, or a type, may only stand after a dot where the relation before it
-is one of the query's and has a column of this name. What cannot be told is refused.
+`(value).f` and `relation.f` call the function f where f is no column. So a name that is also a function of one
+argument, or a type, may only stand after a dot where the relation before it is one of the query's and has a column of
+this name. What cannot be told is refused.
+
+A listed function, an operator or a cast may be the database's own: `abs(text)` beside the server's `abs(int)`. It may
+run with the rights of whoever made it, so what the role may execute of these is refused, extensions aside.
 """
 
 import re
@@ -31,15 +35,45 @@ COLUMNS = """
     WHERE c.relname = %s AND n.nspname = coalesce(%s, current_schema()) AND a.attnum > 0 AND NOT a.attisdropped
 """
 """Columns of a relation by its name and schema."""
+_OWN = """{0}.oid >= 16384 AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+        WHERE d.classid = 'pg_catalog.{1}'::regclass AND d.objid = {0}.oid AND d.deptype = 'e')"""
+OWN = f"""
+    SELECT 'function ' || p.oid::regprocedure FROM pg_catalog.pg_proc p
+    WHERE p.proname = ANY(%(names)s) AND {_OWN.format("p", "pg_proc")} AND has_function_privilege(p.oid, 'EXECUTE')
+    UNION ALL SELECT 'operator ' || o.oid::regoperator FROM pg_catalog.pg_operator o
+    WHERE (o.oprname = ANY(%(implied)s) OR strpos(%(marks)s, o.oprname) > 0) AND {_OWN.format("o", "pg_operator")}
+        AND has_function_privilege(o.oprcode, 'EXECUTE')
+    UNION ALL SELECT 'cast from ' || c.castsource::regtype || ' to ' || c.casttarget::regtype FROM pg_catalog.pg_cast c
+    WHERE c.castfunc <> 0 AND {_OWN.format("c", "pg_cast")} AND has_function_privilege(c.castfunc, 'EXECUTE')
+    LIMIT 1
+"""
+"""Of a database's own functions, operators and casts one that a query may call; system objects have smaller numbers."""
+IMPLIED = ["=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "~", "!~"]
+"""Operators that words stand for: IN, BETWEEN, LIKE, SIMILAR TO, DISTINCT FROM, CASE, USING."""
+_CALLED = re.compile(r"(?:\"((?:[^\"]|\"\")+)\"|([^\W\d][\w$]*))\s*\(")
+_MARKS = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 
 
 def check_names(connection: Any, text: str) -> None:
-    """QueryRejected where a checked query may call a function by a dot; asks the server what its names are."""
+    """QueryRejected where a checked query may call what is not listed; asks the server what its names are."""
+    _check_own(connection, text)
     said = sorted(dotted_names(text))
     found = names_of(connection.execute(CALLABLE, [said, said]).fetchall()) if said else frozenset()
     if found:
         NameCheck(found, lambda name, schema: names_of(connection.execute(COLUMNS, [name, schema]).fetchall())).check(
             text
+        )
+
+
+def _check_own(connection: Any, text: str) -> None:
+    """QueryRejected where a function, operator or cast of the database's own may be called."""
+    names = {quoted.replace('""', '"') or plain.lower() for quoted, plain in _CALLED.findall(text)}
+    asked = {"names": sorted(names), "implied": IMPLIED, "marks": " ".join(set(_MARKS.findall(text)))}
+    for (own,) in connection.execute(OWN, asked).fetchall():
+        raise QueryRejected(
+            "the query may call what is this database's own and not the server's; revoke EXECUTE on its function from "
+            "PUBLIC and from the role, or ask without it",
+            str(own),
         )
 
 
