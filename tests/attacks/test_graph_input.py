@@ -109,6 +109,12 @@ def test_a_number_that_is_too_much_is_refused(text: str) -> None:
         check(NativeQuery(Language.CYPHER, text))
 
 
+@pytest.mark.parametrize("value", [{1}, object(), [frozenset()], {"a": range(3)}], ids=["set", "object", "in", "map"])
+def test_a_parameter_of_a_type_that_cypher_does_not_have(value: Any) -> None:
+    with pytest.raises(QueryRejected, match="of the type .*, which Cypher does not have"):
+        check(NativeQuery(Language.CYPHER, "RETURN $p", {"p": value}))
+
+
 @pytest.mark.parametrize("value", [DEEP, 2**70, [[-(2**70)]], "x" * 3_000_000, [0] * 2_000_000, {"a": {"b": 2**64}}],
                          ids=["deep", "large", "large within", "long", "many", "large in a map"])  # fmt: skip
 def test_a_parameter_that_is_too_much_is_refused(value: Any) -> None:

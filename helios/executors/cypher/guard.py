@@ -6,7 +6,10 @@ and escapes of the writer never reach an engine.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
+from uuid import UUID
 
 from helios.errors import QueryRejected
 from helios.executors.base import Language, NativeQuery
@@ -19,6 +22,9 @@ from helios.executors.cypher.tokens import PLAIN_NAME
 CACHED = 512
 MAX_PARAMETER = 2**20
 MAX_PARAMETER_DEPTH = 30
+PARAMETER_TYPES = (
+    bool, int, float, str, bytes, Decimal, date, time, datetime, timedelta, UUID, list, tuple, Mapping, type(None),
+)  # fmt: skip
 CAST_TYPES = (
     "BOOL", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT16", "INT32", "INT64", "INTEGER", "STRING", "TIMESTAMP",
 )  # fmt: skip
@@ -77,13 +83,15 @@ def _check_parameters(checked: CheckedQuery, given: Mapping[str, object]) -> Non
 
 
 def _check_size(value: object, name: str) -> None:
-    """QueryRejected for a parameter that nests too deep, has too many parts or a number of more than 64 bits."""
+    """QueryRejected for a parameter that is no value of Cypher, nests too deep, or has too many parts or digits."""
     level: list[object] = [value]
     parts = 0
     for _ in range(MAX_PARAMETER_DEPTH):
         parts += sum(len(part) if isinstance(part, str | bytes) else 1 for part in level)
         if parts > MAX_PARAMETER:
             raise QueryRejected(f"a parameter has more than {MAX_PARAMETER:,} values and characters", f"${name}")
+        if odd := [type(part).__name__ for part in level if not isinstance(part, PARAMETER_TYPES)]:
+            raise QueryRejected(f"a parameter of the type {odd[0]}, which Cypher does not have", f"${name}")
         if any(isinstance(part, int) and not -(2**63) <= part < 2**63 for part in level):
             raise QueryRejected("a parameter has a number of more than 64 bits", f"${name}")
         level = [inner for part in level for inner in _inside(part)]
