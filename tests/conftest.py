@@ -97,6 +97,13 @@ def oxigraph_server():
     servers.close()
 
 
+@pytest.fixture
+def serve():
+    """Starts a real HTTP server whose POST is the given function (tests/executors/http_server.py)."""
+    with _module("http_server", "executors").servers() as start:
+        yield start
+
+
 def _module(name: str, folder: str = "llm") -> ModuleType:
     """A module beside the tests of a folder: they are no packages, so it is loaded by its path."""
     if name not in sys.modules:

@@ -2,11 +2,9 @@
 
 import os
 import resource
-import threading
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -60,35 +58,6 @@ REDIRECTS = [
     "http://user:s3cret@example.org/", "http://127.0.0.1:80:80/", "http://\u2100/", "http://example.org/?token=s3cret",
     "/x#s3cret", "/" + "x" * 70_000, "", "//",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """Starts a real HTTP server whose POST is the given function."""
-    servers = []
-
-    def start(answer: Callable[[Any], None]) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                try:
-                    answer(self)
-                except OSError:
-                    self.close_connection = True
-
-            def log_message(self, *arguments: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_address[1]}/sparql"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import pytest
 
@@ -39,35 +38,6 @@ def executor(tmp_path_factory: pytest.TempPathFactory, oxigraph_server) -> Itera
 
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Answer], str]]:
-    """Starts a real HTTP server whose POST is the given function."""
-    servers = []
-
-    def start(answer: Answer) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                self.form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-                try:
-                    answer(self)
-                except OSError:
-                    self.close_connection = True
-
-            def log_message(self, *arguments: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        servers.append(server)
-        return f"http://127.0.0.1:{server.server_address[1]}/sparql"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 def send(handler: BaseHTTPRequestHandler, body: str, *, status: int = 200, kind: str = RESULTS, **headers: str) -> None:
