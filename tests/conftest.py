@@ -97,6 +97,18 @@ def oxigraph_server():
     servers.close()
 
 
+@pytest.fixture(scope="session")
+def within():
+    """A block that takes less than some seconds (tests/clock.py)."""
+    return _module("clock", ".").within
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """A call whose fast tenth takes less than some seconds (tests/clock.py)."""
+    return _module("clock", ".").quick
+
+
 @pytest.fixture
 def serve():
     """Starts a real HTTP server whose POST is the given function (tests/executors/http_server.py)."""
@@ -107,7 +119,7 @@ def serve():
 def _module(name: str, folder: str = "llm") -> ModuleType:
     """A module beside the tests of a folder: they are no packages, so it is loaded by its path."""
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(folder) / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / folder / f"{name}.py")
         assert spec and spec.loader
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])

@@ -255,9 +255,9 @@ OPENING = """
 import json, resource, sys, time
 import psutil
 from helios.engine import Engine
-process, started = psutil.Process(), time.perf_counter()
+process, started = psutil.Process(), time.process_time()
 engine = Engine.open(sys.argv[1])
-seconds = time.perf_counter() - started
+seconds = time.process_time() - started
 _ = engine.corpus, engine.graph, engine.index.tokens, engine.index.postings
 heavy = sorted({"torch", "faiss", "transformers", "spacy", "lightgbm", "openvino", "tokenizers"} & set(sys.modules))
 print(json.dumps({"seconds": seconds, "rss": process.memory_info().rss, "heavy": heavy}))

@@ -1,7 +1,8 @@
 """What a PostgreSQL server sends is counted before it is read: no small query takes the caller's time or memory."""
 
 import json
-from time import monotonic, process_time, sleep
+from contextlib import suppress
+from time import process_time, sleep
 
 import psutil
 import pytest
@@ -43,18 +44,14 @@ def executor(server, monkeypatch):
     ],
     ids=["24-MB", "many-parts", "nested", "arrays", "empty-texts", "wide-rows", "numbers"],
 )
-def test_a_large_result_takes_little_time_and_memory(executor, text):
+def test_a_large_result_takes_little_time_and_memory(executor, text, within):
     """The first took 104 s and 1.2 GB against a deadline of 3 s."""
     executor.execute(sql("SELECT 1"))
     process = psutil.Process()
-    before, began, busy = process.memory_info().rss, monotonic(), process_time()
-    try:
+    before = process.memory_info().rss
+    with within(LIMITS.timeout + 1.0), within(1.5, process_time), suppress(QueryTimeout, QueryFailed):
         result = executor.execute(sql(text))
-    except (QueryTimeout, QueryFailed):
-        assert monotonic() - began < LIMITS.timeout + 1.0
-    else:
         assert result.truncated == "bytes" or len(result) == 1
-    assert process_time() - busy < 1.5
     assert process.memory_info().rss - before < 300 * 2**20
 
 
@@ -96,14 +93,12 @@ def test_brackets_in_strings_are_no_depth():
     assert isinstance(json_value("[" + "[]," * MOST_PARTS + "1]"), str)
 
 
-def test_a_server_that_does_not_stop_is_told_to_end_and_this_is_said(executor, server, caplog, monkeypatch):
+def test_a_server_that_does_not_stop_is_told_to_end_and_this_is_said(executor, server, caplog, monkeypatch, within):
     """`translate` looks at no cancel request while it works; its process keeps one of our places until it is gone."""
     monkeypatch.setattr(postgresql, "END_PATIENCE", 0)
     slow = "SELECT length(translate(repeat('a', 8 * 1000), repeat('b', 100000), ''))"
-    began = monotonic()
-    with pytest.raises(QueryTimeout, match="did not stop when asked"):
+    with within(1.5), pytest.raises(QueryTimeout, match="did not stop when asked"):
         executor.execute(sql(slow), Limits(timeout=0.5))
-    assert monotonic() - began < 1.5
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
     asked = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'reader' AND state = 'active'"
     for _ in range(600):

@@ -128,7 +128,7 @@ def test_benign_query_over_bolt(bolt: Any, text: str, expected: list[Any]) -> No
 
 
 @pytest.mark.parametrize("text", RUNAWAY, ids=[text[:40] for text in RUNAWAY])
-def test_a_runaway_is_stopped_and_the_next_query_works(executor: Any, text: str) -> None:
+def test_a_runaway_is_stopped_and_the_next_query_works(executor: Any, text: str, within: Any) -> None:
     if isinstance(executor, BoltExecutor) and ("reduce" in text or "-[*]-" in text):
         # a server such as ArcadeDB goes on after the client has left and caps no query's memory
         with pytest.raises(QueryRejected, match=r"no upper bound|may not add"):
@@ -136,10 +136,8 @@ def test_a_runaway_is_stopped_and_the_next_query_works(executor: Any, text: str)
         return
     ask(executor, "RETURN 1")
     limits = Limits(timeout=SECONDS, max_memory=2**30)
-    started = time.monotonic()
-    with pytest.raises((QueryTimeout, QueryFailed)):
+    with within(SECONDS + 1.0), pytest.raises((QueryTimeout, QueryFailed)):
         executor.execute(NativeQuery(Language.CYPHER, text), limits)
-    assert time.monotonic() - started < SECONDS + 1.0
     assert ask(executor, "MATCH (p:Person) RETURN count(p)", LIMITS) == [(4,)]
 
 
@@ -205,14 +203,8 @@ def test_the_plan_is_checked_behind_the_guard(ladybug: Any) -> None:
     assert not list(Path("/tmp").glob("helios-cypher-hostile*"))
 
 
-def test_trivial_queries_cost_little(ladybug: Any) -> None:
-    took = []
-    for _ in range(60):
-        started = time.perf_counter()
-        ask(ladybug, "MATCH (p:Person {name: 'Ann'}) RETURN p.born")
-        took.append(time.perf_counter() - started)
-    print(f"\nladybug: guard, translation and worker, p50 {sorted(took)[30] * 1e3:.1f} ms")
-    assert sorted(took)[30] < 0.1  # far above what an idle machine needs
+def test_a_trivial_query_costs_little(ladybug: Any, quick: Any) -> None:
+    quick(0.015, lambda: ask(ladybug, "MATCH (p:Person {name: 'Ann'}) RETURN p.born"))
 
 
 def test_many_different_queries_do_not_use_up_the_buffers(ladybug: Any) -> None:
@@ -239,13 +231,11 @@ def test_a_server_that_is_not_there() -> None:
         ask(BoltExecutor("ftp://127.0.0.1:1"), "RETURN 1")
 
 
-def test_a_server_that_never_answers() -> None:
+def test_a_server_that_never_answers(within: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         executor = BoltExecutor(f"bolt://127.0.0.1:{silent.getsockname()[1]}", limits=Limits(timeout=SECONDS))
-        started = time.monotonic()
-        with pytest.raises(QueryTimeout):
+        with within(SECONDS + 1.0), pytest.raises(QueryTimeout):
             ask(executor, "RETURN 1")
-        assert time.monotonic() - started < SECONDS + 1.0
 
 
 def test_a_wrong_password_is_said(bolt: BoltExecutor) -> None:

@@ -51,12 +51,12 @@ def test_a_query_is_answered_and_the_worker_kept(pool):
 
 
 @pytest.mark.parametrize("text", ["sleep 60", "stuck"])
-def test_a_query_is_stopped_at_its_deadline(pool, text):
+def test_a_query_is_stopped_at_its_deadline(pool, text, within):
     pid = worker_pid(pool)
     began = monotonic()
-    with pytest.raises(QueryTimeout, match=r"after 0\.5 s"):
+    with within(1.5), pytest.raises(QueryTimeout, match=r"after 0\.5 s"):
         pool.run(query(text), QUICK)
-    assert 0.5 <= monotonic() - began < 1.5
+    assert monotonic() - began >= 0.5
     assert not psutil.pid_exists(pid)
     assert pool.run(query("echo next"), Limits()).rows == (("next",),)
 
@@ -87,11 +87,9 @@ def workers() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if "helios.executors.worker" in child.cmdline()]
 
 
-def test_a_query_is_stopped_at_its_memory(pool):
-    began = monotonic()
-    with pytest.raises(QueryFailed, match="more than the 64 MB of memory"):
+def test_a_query_is_stopped_at_its_memory(pool, within):
+    with within(10), pytest.raises(QueryFailed, match="more than the 64 MB of memory"):
         pool.run(query("grow 100"), Limits(timeout=20, max_memory=2**26))
-    assert monotonic() - began < 10
     assert pool.run(query("echo next"), Limits()).rows == (("next",),)
 
 
@@ -144,13 +142,11 @@ def test_a_killed_worker_is_noticed(pool):
     assert pool.run(query("echo next"), Limits()).rows == (("next",),)
 
 
-def test_a_halted_worker_does_not_hold_a_large_request_up(pool):
+def test_a_halted_worker_does_not_hold_a_large_request_up(pool, within):
     worker = psutil.Process(worker_pid(pool))
     worker.suspend()
-    began = monotonic()
-    with pytest.raises(QueryTimeout):
+    with within(1.5), pytest.raises(QueryTimeout):
         pool.run(query("echo", a="x" * 2**22), QUICK)
-    assert monotonic() - began < 1.5
 
 
 def test_workers_outlive_the_thread_that_started_them():
@@ -209,14 +205,12 @@ def test_many_threads_share_a_pool(pool):
     assert results == [True] * 40
 
 
-def test_close_ends_a_query_under_way(pool):
+def test_close_ends_a_query_under_way(pool, within):
     pid = worker_pid(pool)
     timer = threading.Timer(0.3, pool.close)
     timer.start()
-    began = monotonic()
-    with pytest.raises(SourceUnavailable, match="closed"):
+    with within(3), pytest.raises(SourceUnavailable, match="closed"):
         pool.run(query("sleep 60"), Limits(timeout=30))
-    assert monotonic() - began < 3
     timer.join()
     assert not psutil.pid_exists(pid)
     with pytest.raises(SourceUnavailable, match="closed"):

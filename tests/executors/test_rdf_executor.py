@@ -4,12 +4,12 @@ import gzip
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -140,29 +140,20 @@ def watch_memory() -> Callable[[], int]:
 
 
 @pytest.mark.parametrize("name", RUNAWAYS)
-def test_a_runaway_query_is_stopped(name: str, executor: RdfExecutor):
+def test_a_runaway_query_is_stopped(name: str, executor: RdfExecutor, within: Any):
     limits = Limits(timeout=1.5, max_memory=2**29)
     executor.check(sparql(RUNAWAYS[name]))
     peak = watch_memory()
-    started = time.monotonic()
-    with pytest.raises((QueryTimeout, QueryFailed)) as raised:
+    with within(limits.timeout + 1.0), pytest.raises((QueryTimeout, QueryFailed)) as raised:
         executor.execute(sparql(RUNAWAYS[name]), limits)
-    assert time.monotonic() - started < limits.timeout + 1.0, "not stopped within a second of its deadline"
     if raised.type is QueryFailed:
         assert "memory" in str(raised.value) or "process ended" in str(raised.value)
     assert peak() < limits.max_memory + 2**28, "a worker held much more than its cap"
     assert executor.execute(sparql("ASK { <n:1> <p:to> <n:2> }")).rows == ((True,),)
 
 
-def test_a_trivial_query_costs_little(executor: RdfExecutor):
-    milliseconds = []
-    for _ in range(100):
-        started = time.perf_counter()
-        executor.execute(sparql("ASK { <n:1> <p:to> <n:2> }"))
-        milliseconds.append((time.perf_counter() - started) * 1e3)
-    median = sorted(milliseconds)[50]
-    print(f"\ntrivial query through guard and worker: p50 {median:.2f} ms")
-    assert median <= 15
+def test_a_trivial_query_costs_little(executor: RdfExecutor, quick: Any):
+    quick(0.015, lambda: executor.execute(sparql("ASK { <n:1> <p:to> <n:2> }")))
 
 
 @pytest.mark.parametrize(

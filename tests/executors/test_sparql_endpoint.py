@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,13 +66,11 @@ def test_caps_end_the_reading(executor: SparqlEndpointExecutor):
     assert size.truncated == "bytes"
 
 
-def test_a_runaway_query_is_given_up(executor: SparqlEndpointExecutor):
+def test_a_runaway_query_is_given_up(executor: SparqlEndpointExecutor, within: Any):
     text = sparql("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }")
     executor.check(text)
-    started = time.monotonic()
-    with pytest.raises(QueryTimeout):
+    with within(2.0), pytest.raises(QueryTimeout):
         executor.execute(text, Limits(timeout=1.0))
-    assert time.monotonic() - started < 2.0
     assert executor.execute(ASK).rows == ((True,),)
 
 
@@ -80,7 +79,7 @@ def test_the_engine_says_what_is_wrong(executor: SparqlEndpointExecutor):
         executor.execute(sparql("SELECT ?s ?p { ?s ?p ?o } GROUP BY ?s"))
 
 
-def test_a_server_that_trickles_is_given_up(serve):
+def test_a_server_that_trickles_is_given_up(serve, within):
     def trickle(handler: BaseHTTPRequestHandler) -> None:
         send(handler, '{"head": {"vars": ["x"]}, "results": {"bindings": [')
         for _ in range(200):
@@ -88,22 +87,18 @@ def test_a_server_that_trickles_is_given_up(serve):
             time.sleep(0.05)
 
     executor = SparqlEndpointExecutor(serve(trickle))
-    started = time.monotonic()
-    with pytest.raises(QueryTimeout):
+    with within(1.7), pytest.raises(QueryTimeout):
         executor.execute(ASK, Limits(timeout=0.7))
-    assert time.monotonic() - started < 1.7
 
 
-def test_headers_that_trickle_are_given_up(serve):
+def test_headers_that_trickle_are_given_up(serve, within):
     def trickle(handler: BaseHTTPRequestHandler) -> None:
         for i in range(200):
             handler.wfile.write(b"HTTP/1.0 200 OK\r\n" if i == 0 else b"X: y\r\n")
             time.sleep(0.05)
 
-    started = time.monotonic()
-    with pytest.raises(QueryTimeout):
+    with within(1.7), pytest.raises(QueryTimeout):
         SparqlEndpointExecutor(serve(trickle)).execute(ASK, Limits(timeout=0.7))
-    assert time.monotonic() - started < 1.7
 
 
 def test_an_endless_value_ends_at_the_cap(serve):
@@ -198,12 +193,10 @@ def test_addresses_that_are_none(url: str):
         SparqlEndpointExecutor(url)
 
 
-def test_closing_ends_a_query_under_way(serve):
+def test_closing_ends_a_query_under_way(serve, within):
     executor = SparqlEndpointExecutor(serve(lambda handler: time.sleep(5)))
     threading.Timer(0.3, executor.close).start()
-    started = time.monotonic()
-    with pytest.raises(SourceUnavailable, match="closed"):
+    with within(2.0), pytest.raises(SourceUnavailable, match="closed"):
         executor.execute(ASK, Limits(timeout=4.0))
-    assert time.monotonic() - started < 2.0
     with pytest.raises(SourceUnavailable, match="closed"):
         executor.execute(ASK)

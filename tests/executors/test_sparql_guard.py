@@ -351,11 +351,10 @@ def test_a_refusal_says_why(text: str, reason: str):
         SparqlGuard().checked(sparql(text))
 
 
-def test_guarding_a_long_query_takes_bounded_time():
+def test_guarding_a_long_query_takes_bounded_time(within):
     text = "SELECT * { ?s ?p ?x FILTER(" + " || ".join(["?x = 1"] * (MAX_TOKENS // 4 - 5)) + ") }"
-    started = time.perf_counter()
-    SparqlGuard().checked(sparql(text))
-    assert time.perf_counter() - started < 20
+    with within(20):
+        SparqlGuard().checked(sparql(text))
 
 
 def test_the_engine_gets_the_query_without_comments_and_escapes():

@@ -165,14 +165,13 @@ def test_no_server_at_all(connect):
 
 
 @pytest.mark.parametrize("how", [{"pause": 60.0}, {"piece_pause": 0.2}])
-def test_a_call_has_a_deadline_even_while_bytes_trickle(scripted_llm, connect, how):
+def test_a_call_has_a_deadline_even_while_bytes_trickle(scripted_llm, connect, how, within):
     scripted_llm.say(scripted_llm.as_json({"rows": [1]}, **how))
     client = connect(call_seconds=0.4)
-    started = time.monotonic()
-    (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
+    with within(20):
+        (outcome,) = client.ask([ask_for("which?")], budget=client.budget())
     assert outcome.kind is FailureKind.LATE
     assert outcome.usage.calls == 1
-    assert time.monotonic() - started < 20.0
 
 
 def test_the_question_has_a_deadline(scripted_llm, connect):

@@ -97,7 +97,7 @@ class Pipelines:
         self.k = k
         self.steps = Steps()
         pipelines = {config: engine.models.pipeline(config, engine.index) for config in configs}
-        self._stages: dict[Config, tuple[Stage, ...]] = {config: one.stages for config, one in pipelines.items()}
+        self.stages: dict[Config, tuple[Stage, ...]] = {config: one.stages for config, one in pipelines.items()}
         self._depth = max((one.depth for one in pipelines.values()), default=k)
 
     def search(self, question: str, config: Config) -> Found:
@@ -106,7 +106,7 @@ class Pipelines:
         state: SearchState
         state, spent = self.steps.make("begin", lambda: self._begin(question))
         key: tuple[Hashable, ...] = ()
-        for stage in self._stages[config]:
+        for stage in self.stages[config]:
             key = (*key, id(stage))
             state, spent = self.steps.make(key, partial(stage.run, state), after=spent)
         edges = with_texts(state.subgraph.edges[: self.k], self.engine.corpus)

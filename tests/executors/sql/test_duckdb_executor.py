@@ -3,7 +3,6 @@
 import hashlib
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from time import monotonic
 
 import pytest
 
@@ -27,13 +26,11 @@ def executor(duckdb_file):
     executor.close()
 
 
-def test_hostile_queries_are_refused_or_stopped(executor, hostile_duckdb, duckdb_file, reach):
+def test_hostile_queries_are_refused_or_stopped(executor, hostile_duckdb, duckdb_file, reach, within):
     before = hashlib.sha256(duckdb_file.read_bytes()).digest()
-    began = monotonic()
-    with pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
+    with within(SHORT.timeout + 1.0), pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
         executor.execute(sql(reach.fill(hostile_duckdb)))
     if isinstance(caught.value, QueryTimeout):
-        assert monotonic() - began < SHORT.timeout + 1.0
         executor.warm_up()
     reach.assert_untouched()
     assert hashlib.sha256(duckdb_file.read_bytes()).digest() == before
@@ -84,12 +81,10 @@ def plain_rows(rows: list) -> list:
     ],
     ids=["cross-join", "recursion", "a-billion-rows", "list", "doubling", "regex"],
 )
-def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text):
+def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text, within):
     executor.warm_up()
-    began = monotonic()
-    with pytest.raises((QueryTimeout, QueryFailed)):
+    with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, QueryFailed)):
         executor.execute(sql(text))
-    assert monotonic() - began < SHORT.timeout + 1.0
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
 
 
@@ -159,12 +154,5 @@ def test_unknown_data_files_are_unavailable(tmp_path):
         DuckdbExecutor()
 
 
-def test_a_trivial_query_costs_little(executor):
-    """The fast tenth of guard and worker: a busy machine delays the rest."""
-    times = []
-    for _ in range(100):
-        began = monotonic()
-        executor.execute(sql("SELECT 1"))
-        times.append(monotonic() - began)
-    print(f"duckdb: p50 {sorted(times)[50] * 1e3:.2f} ms, p90 {sorted(times)[90] * 1e3:.2f} ms")
-    assert sorted(times)[10] < 0.005
+def test_a_trivial_query_costs_little(executor, quick):
+    quick(0.005, lambda: executor.execute(sql("SELECT 1")))

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -55,24 +56,18 @@ def untouched(postgresql, reach, inserting_function):
         yield check
 
 
-def test_hostile_queries_are_refused_or_stopped(executor, hostile_postgres, reach, untouched):
-    began = monotonic()
-    with pytest.raises((QueryRejected, QueryFailed, QueryTimeout)):
+def test_hostile_queries_are_refused_or_stopped(executor, hostile_postgres, reach, untouched, within):
+    with within(SHORT.timeout + 1.0), pytest.raises((QueryRejected, QueryFailed, QueryTimeout)):
         executor.execute(sql(reach.fill(hostile_postgres)))
-    assert monotonic() - began < SHORT.timeout + 1.0
     untouched()
 
 
-def test_the_role_and_the_transaction_alone_let_nothing_happen(executor, hostile_postgres, reach, untouched):
+def test_the_role_and_the_transaction_alone_let_nothing_happen(executor, hostile_postgres, reach, untouched, within):
     """The second layer without the first: the same queries straight to the server's cursor."""
     text = reach.fill(hostile_postgres)
-    began = monotonic()
-    try:
-        with executor._connection(monotonic() + 5) as connection:
-            result = executor._run(connection, CheckedQuery(text), [], SHORT, monotonic())
-    except (QueryRejected, QueryFailed, QueryTimeout, SourceUnavailable):
-        assert monotonic() - began < SHORT.timeout + 1.0
-    else:
+    refused = (QueryRejected, QueryFailed, QueryTimeout, SourceUnavailable)
+    with within(SHORT.timeout + 1.0), suppress(*refused), executor._connection(monotonic() + 5) as connection:
+        result = executor._run(connection, CheckedQuery(text), [], SHORT, monotonic())
         assert "canary-" not in repr(result.rows)
     untouched()
 
@@ -102,12 +97,10 @@ def test_benign_queries_give_what_the_server_gives(executor, benign_postgres, po
     ],
     ids=["cross-join", "recursion", "a-billion-rows", "concatenation", "doubling", "regex"],
 )
-def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text):
+def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text, within):
     before = psutil.Process().memory_info().rss
-    began = monotonic()
-    with pytest.raises((QueryTimeout, QueryFailed)):
+    with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, QueryFailed)):
         executor.execute(sql(text))
-    assert monotonic() - began < SHORT.timeout + 1.0
     assert psutil.Process().memory_info().rss - before < SHORT.max_bytes * 8 + 2**27
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
 
@@ -288,7 +281,7 @@ def test_a_connection_that_the_server_ended_is_replaced(executor, postgresql, po
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
 
 
-def test_a_server_that_falls_silent_is_given_up(executor, postgresql):
+def test_a_server_that_falls_silent_is_given_up(executor, postgresql, within):
     """The server's processes are halted: neither the timeout there nor the cancel request can work."""
     pid = int((postgresql.folder / "data" / "postmaster.pid").read_text().split()[0])
     executor.execute(sql("SELECT 1"))
@@ -297,25 +290,21 @@ def test_a_server_that_falls_silent_is_given_up(executor, postgresql):
     for process in halted:
         process.suspend()
     try:
-        began = monotonic()
-        with pytest.raises((QueryTimeout, SourceUnavailable)):
+        with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, SourceUnavailable)):
             executor.execute(sql("SELECT 2"))
-        assert monotonic() - began < SHORT.timeout + 1.0
     finally:
         for process in halted:
             process.resume()
     assert executor.execute(sql("SELECT 3"), Limits(timeout=5)).rows == ((3,),)
 
 
-def test_close_ends_a_query_under_way(postgresql_address):
+def test_close_ends_a_query_under_way(postgresql_address, within):
     executor = PostgresqlExecutor(postgresql_address, limits=Limits(timeout=20))
     executor.execute(sql("SELECT 1"))
     timer = threading.Timer(0.5, executor.close)
     timer.start()
-    began = monotonic()
-    with pytest.raises(SourceUnavailable, match="closed"):
+    with within(5), pytest.raises(SourceUnavailable, match="closed"):
         executor.execute(sql("SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b"))
-    assert monotonic() - began < 5
     timer.join()
     with pytest.raises(SourceUnavailable, match="closed"):
         executor.execute(sql("SELECT 1"))
@@ -359,12 +348,5 @@ def test_the_password_comes_from_nowhere_else(postgresql_address, tmp_path, monk
     executor.close()
 
 
-def test_a_trivial_query_costs_little(executor):
-    """The fast tenth of guard and server: a busy machine delays the rest."""
-    times = []
-    for _ in range(100):
-        began = monotonic()
-        executor.execute(sql("SELECT 1"))
-        times.append(monotonic() - began)
-    print(f"postgresql: p50 {sorted(times)[50] * 1e3:.2f} ms, p90 {sorted(times)[90] * 1e3:.2f} ms")
-    assert sorted(times)[10] < 0.005
+def test_a_trivial_query_costs_little(executor, quick):
+    quick(0.005, lambda: executor.execute(sql("SELECT 1")))

@@ -6,7 +6,6 @@ import json
 import sqlite3
 import threading
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -30,13 +29,11 @@ def executor(sqlite_file):
     executor.close()
 
 
-def test_hostile_queries_are_refused_or_stopped(executor, hostile_sqlite, sqlite_file, reach):
+def test_hostile_queries_are_refused_or_stopped(executor, hostile_sqlite, sqlite_file, reach, within):
     before = hashlib.sha256(sqlite_file.read_bytes()).digest()
-    began = monotonic()
-    with pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
+    with within(SHORT.timeout + 1.0), pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
         executor.execute(sql(reach.fill(hostile_sqlite)))
     if isinstance(caught.value, QueryTimeout):
-        assert monotonic() - began < SHORT.timeout + 1.0
         executor.warm_up()
     reach.assert_untouched()
     assert hashlib.sha256(sqlite_file.read_bytes()).digest() == before
@@ -99,12 +96,10 @@ def test_gold_queries_match_their_stored_answers(database):
     ],
     ids=["cross-join", "recursion", "a-billion-rows", "doubling", "concatenation"],
 )  # fmt: skip
-def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text):
+def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text, within):
     executor.warm_up()
-    began = monotonic()
-    with pytest.raises((QueryTimeout, QueryFailed)):
+    with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, QueryFailed)):
         executor.execute(sql(text))
-    assert monotonic() - began < SHORT.timeout + 1.0
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
 
 
@@ -214,12 +209,5 @@ def test_threads_share_an_executor(executor):
     assert sorted(answers) == [2 * number for number in range(20)]
 
 
-def test_a_trivial_query_costs_little(executor):
-    """The fast tenth of guard and worker: a busy machine delays the rest."""
-    times = []
-    for _ in range(100):
-        began = monotonic()
-        executor.execute(sql("SELECT 1"))
-        times.append(monotonic() - began)
-    print(f"sqlite: p50 {sorted(times)[50] * 1e3:.2f} ms, p90 {sorted(times)[90] * 1e3:.2f} ms")
-    assert sorted(times)[10] < 0.005
+def test_a_trivial_query_costs_little(executor, quick):
+    quick(0.005, lambda: executor.execute(sql("SELECT 1")))
