@@ -329,6 +329,10 @@ class AdvancedReadingSettings(Section):
 
     model: str | None = None
     """Folder of a trained extractive reader; None is the packaged one."""
+    tables: bool = True
+    """Whether whole tables are read too: looked up, filtered, counted, added up, put in order."""
+    table_model: str | None = None
+    """Folder of a trained reader of tables; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
     present: float = Field(default=0.16, ge=0.0, le=1.0)

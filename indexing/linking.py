@@ -18,10 +18,15 @@ import numpy.typing as npt
 
 from helios.corpus import CorpusStore
 from helios.errors import HeliosError
+from helios.index.lexical import terms_of
 from helios.models.linker import Linker, TableLinker
+from helios.models.linker.linker import TableLinks
 from helios.models.linker.routes import Routes
+from helios.types import Table
 
 Array = npt.NDArray[Any]
+FAINT, LIKELY, SHORT = 0.1, 0.6, 3
+"""Scores below which a link needs a word in common with the passage's title: of any words, and of fewer letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +72,29 @@ def link_corpus(
 
 
 def _link_table(store: CorpusStore, linker: TableLinker, number: int, threshold: float | None) -> LinkArrays:
-    links = linker.link(store.tables[number], threshold=threshold)
+    table = store.tables[number]
+    links = linker.link(table, threshold=threshold)
+    kept = np.array([_is_name(table, links, place, store) for place in range(len(links))], bool)
     segments = links.rows.astype(np.int64) + int(store.segment_offsets[number])
-    return LinkArrays(
-        segments,
-        links.passages.astype(np.int64),
-        links.columns.astype(np.int64),
-        links.starts.astype(np.int64),
-        links.ends.astype(np.int64),
-        links.scores,
-    )
+    numbers = (segments, links.passages, links.columns, links.starts, links.ends)
+    return LinkArrays(*(column.astype(np.int64)[kept] for column in numbers), links.scores[kept])
+
+
+def _is_name(table: Table, links: TableLinks, place: int, store: CorpusStore) -> bool:
+    """Whether a link is likely enough, or its words are in the passage's title.
+
+    The linker knows pages about one thing each. A folder's documents are about many, and each of a column's codes would
+    get a faint link to one of them.
+    """
+    score = float(links.scores[place])
+    if score >= LIKELY:
+        return True
+    cell = table.rows[links.rows[place]][links.columns[place]]
+    mention = cell[links.starts[place] : links.ends[place]]
+    if score >= FAINT and sum(map(str.isalpha, mention)) >= SHORT:
+        return True
+    title = store.passages[int(links.passages[place])].title
+    return not set(terms_of(mention)).isdisjoint(terms_of(title))
 
 
 @dataclass(frozen=True, slots=True)

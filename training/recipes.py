@@ -37,6 +37,7 @@ ROLES = {
     "expander": ("training.expander", "Pair model of node expansion, f_S→P and f_P→S."),
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
     "reader": ("training.reader", "Extractive reader."),
+    "table-reader": ("training.table_reader", "Reader of tables: rows, column, and what is computed."),
     "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
     "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
     "probability": ("training.probability", "What scores mean: chances of evidence, and that the corpus holds any."),

@@ -2,6 +2,7 @@
 
 retrieval   ranked lists: AR@k, nDCG, table recall, latency; baselines beside them
 answers     EM and F1 of the answers that are read from them
+folders     right and wrong answers about people's own folders
 ablate      the search against variants of itself
 load        many questions at once: the same results, questions a second, memory
 sources     databases, graphs and corpora behind the routing layer
@@ -209,6 +210,45 @@ def answers(
 
 
 @app.command()
+def folders(
+    worlds: Annotated[Path, typer.Argument(metavar="FOLDERS", help="Folders with files/ and questions.jsonl each.")],
+    indexes: Annotated[Path, typer.Option("--indexes", help="Folder with an index of each folder's files, by name.")],
+    world: Annotated[list[str] | None, typer.Option("--world", help="Only these folders; repeatable.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write every question's outcome, as JSON lines.")
+    ] = None,
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask indexes of people's folders their questions: right, wrong and refused answers, by folder and by kind."""
+    from helios.evaluation.folders import Outcome, measure_folder, outcome_record, read_folder_questions, report
+    from helios.evaluation.report import folder_tables
+
+    names = world or sorted(path.parent.name for path in worlds.glob("*/questions.jsonl"))
+    if not names:
+        raise EvaluationError(f"{worlds}: no folder here has a questions.jsonl")
+    outcomes: list[Outcome] = []
+    for name in names:
+        asked = read_folder_questions(worlds / name / "questions.jsonl")
+        with _open(indexes / name, config, overrides or []) as engine:
+            outcomes += _with_progress(
+                name,
+                len(asked),
+                lambda progress: measure_folder(engine, name, asked, progress=progress),  # noqa: B023
+            )
+    if out is not None:
+        lines = (json.dumps(outcome_record(one), ensure_ascii=False) for one in outcomes)
+        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = report(outcomes)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        for table in folder_tables(found):
+            Console().print(table)
+
+
+@app.command()
 def ablate(
     index: Index,
     questions: Questions,
@@ -262,12 +302,13 @@ def load(
     if not counts or min(counts) < 1:
         raise typer.BadParameter("--clients expects whole numbers with commas, such as 1,8,16")
     asked = [question.text for question in _asked(questions, kind, limit)] * repeat
-    with _open(index, config, overrides or ()) as engine:
-        report = _with_progress(
-            "asking",
-            len(asked) * len(counts),
-            lambda progress: measure_load(engine, asked, counts, k=k, progress=progress),
-        )
+    report = _with_progress(
+        "asking",
+        len(asked) * len(counts),
+        lambda progress: measure_load(
+            lambda: _open(index, config, overrides or ()), asked, counts, k=k, progress=progress
+        ),
+    )
     if as_json:
         typer.echo(json.dumps(asdict(report), indent=2))
     else:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -50,37 +51,51 @@ class LoadReport:
 
 
 def measure_load(
-    engine: Engine, questions: Sequence[str], clients: Sequence[int], *, k: int = 50,
+    open_engine: Callable[[], Engine], questions: Sequence[str], clients: Sequence[int], *, k: int = 50,
     progress: Callable[[int], None] | None = None,
 ) -> LoadReport:  # fmt: skip
-    """Ask all questions with each number of clients; `progress` hears how many searches are done."""
-    engine.warm_up()
+    """Ask all questions with each number of clients; `progress` hears how many searches are done.
+
+    Each number of clients has an engine of its own, warmed up: none finds what another has reread.
+    """
     rows: list[LoadRow] = []
     first: list[Evidence] = []
-    done, lock = 0, Lock()
     for count in clients:
-        spent: list[float] = []
-
-        def ask(question: str, spent: list[float] = spent) -> Evidence:
-            nonlocal done
-            started = time.perf_counter()
-            evidence = engine.search(question, k=k)
-            with lock:
-                spent.append((time.perf_counter() - started) * 1e3)
-                done += 1
-                if progress is not None:
-                    progress(done)
-            return evidence
-
-        started = time.perf_counter()
-        with ThreadPoolExecutor(count, thread_name_prefix="client") as pool:
-            found = list(pool.map(ask, questions))
-        seconds = time.perf_counter() - started
+        with open_engine() as engine:
+            engine.warm_up()
+            told = partial(_tell, progress, len(rows) * len(questions))
+            found, spent, seconds = _asked(engine, questions, count, k, told)
         first = first or found
         differing = sum(one.edges != other.edges for one, other in zip(found, first, strict=True))
         p50, p95 = (float(value) for value in np.percentile(spent, (50, 95)))
         rows.append(LoadRow(count, len(questions), len(questions) / seconds, p50, p95, differing, private_mb()))
     return LoadReport(tuple(rows))
+
+
+def _tell(progress: Callable[[int], None] | None, before: int, done: int) -> None:
+    if progress is not None:
+        progress(before + done)
+
+
+def _asked(
+    engine: Engine, questions: Sequence[str], clients: int, k: int, progress: Callable[[int], None]
+) -> tuple[list[Evidence], list[float], float]:
+    """Evidence of all questions in their order, the milliseconds of each, and the seconds in all."""
+    spent: list[float] = []
+    lock = Lock()
+
+    def ask(question: str) -> Evidence:
+        started = time.perf_counter()
+        evidence = engine.search(question, k=k)
+        with lock:
+            spent.append((time.perf_counter() - started) * 1e3)
+            progress(len(spent))
+        return evidence
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(clients, thread_name_prefix="client") as pool:
+        found = list(pool.map(ask, questions))
+    return found, spent, time.perf_counter() - started
 
 
 def private_mb() -> float:

@@ -107,3 +107,27 @@ def _question(row: QuestionResult) -> Mapping[str, Any]:
         "measures": {name: round(value, 6) for name, value in row.values.items()},
         "edges": [encode_edge_id(edge_id) for edge_id, _ in row.ranking],
     }
+
+
+FOLDER_COLUMNS = (
+    "questions",
+    "right",
+    "wrong",
+    "abstained",
+    "refused",
+    "right of answered",
+    "said",
+    "auc",
+    "evidence@3",
+)
+
+
+def folder_tables(found: Mapping[str, Any]) -> list[Table]:
+    """What `folders.report` found, by folder and by kind of question, as tables for a terminal."""
+    tables = []
+    for title, rows in (("folder", found["worlds"]), ("kind", found["kinds"])):
+        table = Table(title, *FOLDER_COLUMNS)
+        for name, row in [*rows.items(), ("all", found["all"])]:
+            table.add_row(name, *("" if row[column] is None else f"{row[column]:g}" for column in FOLDER_COLUMNS))
+        tables.append(table)
+    return tables

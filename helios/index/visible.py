@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.index.function_words import LIGHT, function_spans, telling_terms
 from helios.index.lexical import (
     MAX_TERMS,
     Postings,
@@ -23,7 +24,6 @@ from helios.index.lexical import (
     count_terms,
     lower_bounds,
     term_hash,
-    terms_of,
 )
 from helios.index.maxsim import QueryTables, node_bounds, node_maxima
 from helios.index.products import padded, products
@@ -284,7 +284,7 @@ class VisiblePostings:
 
     def terms(self, question: str) -> QueryTerms:
         """The question's terms that some node has, and how rare they are."""
-        terms = list(dict.fromkeys(terms_of(question)))
+        terms = telling_terms(question)
         hashes = np.array([term_hash(term) for term in terms], np.uint64)
         holders = self.statistics.holders(hashes)
         known = np.flatnonzero(holders)
@@ -433,9 +433,17 @@ def query_of(text: str, tokens: TokenVectors, vectors: VisibleTokens, postings: 
     padded_QD = np.zeros((lanes, tokens.vectors.shape[1]), np.float32)
     padded_QD[: len(tokens.vectors)] = tokens.vectors
     weights = np.zeros(lanes, np.float32)
-    weights[: len(tokens.ids)] = vectors.token_weights(tokens.ids)
+    weights[: len(tokens.ids)] = _lightened(vectors.token_weights(tokens.ids), text, tokens)
     tables, step = vectors.tables(padded_QD, weights)
     return Query(text, tokens, weights, tables, step, postings.terms(text))
+
+
+def _lightened(weights: FloatArray, text: str, tokens: TokenVectors) -> FloatArray:
+    """Weights with mean 1 of which function words have little, however rare they are in the corpus."""
+    for start, end in function_spans(text):
+        inside = (tokens.spans[:, 0] >= start) & (tokens.spans[:, 1] <= end)
+        weights = np.where(inside, np.minimum(weights, np.float32(LIGHT)), weights)
+    return np.asarray(weights / max(float(weights.mean()), 1e-6), np.float32) if len(weights) else weights
 
 
 def _passage_spans(postings: Postings, hashes: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:

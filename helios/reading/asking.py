@@ -12,6 +12,7 @@ from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader
 from helios.reading.llm import LlmReader
+from helios.reading.tables.reader import Sheets, TableReader
 from helios.reading.vectors import StoredVectors
 from helios.types import Evidence
 
@@ -32,9 +33,13 @@ def load_reader(engine: "Engine") -> Reader:
     """
     config = engine.config
     settings, more = config.reading, config.advanced.reading
+    tables = None
+    if more.tables:
+        folder = None if more.table_model is None else Path(more.table_model).expanduser()
+        tables = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), folder)
     extractive = ExtractiveReader.load(
         StoredVectors(engine.index, engine.encoder), Path(more.model).expanduser() if more.model else None,
-        edges=more.edges, least=settings.least, present=more.present,
+        tables=tables, edges=more.edges, least=settings.least, present=more.present,
         encoder=engine.index.encoder["fingerprint"],
     )  # fmt: skip
     if settings.reader == "extractive":

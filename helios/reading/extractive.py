@@ -19,6 +19,7 @@ from helios.types import Evidence, EvidenceEdge
 
 if TYPE_CHECKING:
     from helios.reading.spanmodel import SpanReader
+    from helios.reading.tables.reader import TableAnswer, TableReader
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
@@ -41,17 +42,18 @@ class Candidates:
 
 
 class ExtractiveReader:
-    """Answers are spans of the evidence, or the value of an executed aggregation where a number is asked for."""
+    """Answers are spans of the evidence, or what a program gives that reads whole tables; the likelier one."""
 
     name = "extractive"
 
     def __init__(
-        self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None, edges: int = 10,
-        least: float = 0.0, present: float = 0.0,
+        self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None,
+        tables: "TableReader | None" = None, edges: int = 10, least: float = 0.0, present: float = 0.0,
     ) -> None:  # fmt: skip
-        """It abstains below the confidence `least`, and where the corpus holds the answer with less than `present`."""
+        """It abstains below the confidence `least`, and says no span where `Evidence.present` is below `present`."""
         self.ranker = ranker
         self.spans = spans
+        self.tables = tables
         self.vectors = vectors
         self.edges = edges
         self.least = least
@@ -62,8 +64,8 @@ class ExtractiveReader:
 
     @classmethod
     def load(
-        cls, vectors: NodeVectors, folder: Path | None = None, *, edges: int = 10, least: float = 0.0,
-        present: float = 0.0, encoder: str | None = None,
+        cls, vectors: NodeVectors, folder: Path | None = None, *, tables: "TableReader | None" = None, edges: int = 10,
+        least: float = 0.0, present: float = 0.0, encoder: str | None = None,
     ) -> "ExtractiveReader":  # fmt: skip
         """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used.
 
@@ -76,14 +78,34 @@ class ExtractiveReader:
             from helios.reading.spanmodel import SpanReader
 
             spans = SpanReader.load((folder or WEIGHTS) / SPANS)
-        return cls(ranker, vectors, spans=spans, edges=edges, least=least, present=present)
+        return cls(ranker, vectors, spans=spans, tables=tables, edges=edges, least=least, present=present)
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
-        """The most likely span, or an abstention."""
+        """The likeliest answer, or an abstention."""
         if computed is not None and computed.value and ask(question).kind is Kind.COUNT:
             return _computed(question, computed)
         if not evidence.edges:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
+        said = self._said(question, evidence)
+        read = self.tables.read(question, evidence) if self.tables is not None else []
+        return self._likelier(said, read) if read else said
+
+    def _likelier(self, said: Answer, read: "list[TableAnswer]") -> Answer:
+        """The answer of a table instead of the span, where it is likelier."""
+        chances = [(answer.text, answer.confidence) for answer in read[:ALTERNATIVES]]
+        span = said.alternatives[:1] if said.abstained else ((said.text, said.confidence),)
+        if read[0].confidence < max(self.least, said.confidence):
+            others = sorted([*said.alternatives, *chances], key=lambda one: -one[1])
+            return replace(said, alternatives=tuple(others[:ALTERNATIVES]))
+        best = read[0]
+        others = sorted([*span, *chances[1:]], key=lambda one: -one[1])
+        return Answer(
+            said.question, best.text, best.citations(), best.confidence, reader="tables", reason=str(best.program),
+            alternatives=tuple(others[:ALTERNATIVES]),
+        )  # fmt: skip
+
+    def _said(self, question: str, evidence: Evidence) -> Answer:
+        """The most likely span, or an abstention."""
         candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, spans=self.spans)
         if not candidates.spans:
             return Answer.abstain(question, "the evidence has no text", reader=self.name)

@@ -73,11 +73,14 @@ def nasty(draw, language: str) -> str:
 
 
 def cost(check, text: str) -> float:
-    """Seconds of the processor, refused or not; anything but a refusal is an error."""
-    began = thread_time()
-    with suppress(QueryRejected):
-        check(text)
-    return thread_time() - began
+    """Seconds of the processor, refused or not, the least of three where it is long; all but a refusal is an error."""
+    spent = []
+    while not spent or (len(spent) < 3 and min(spent) > FREE / 2):
+        began = thread_time()
+        with suppress(QueryRejected):
+            check(text)
+        spent.append(thread_time() - began)
+    return min(spent)
 
 
 def allowed(text: str, *, per_word: float = PER_WORD) -> float:

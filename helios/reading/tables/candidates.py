@@ -1,0 +1,426 @@
+"""All programs that a question may mean of a table, with what speaks for each.
+
+Shape legend: N programs, S sets of matches, C columns, W words of the question, F features.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.models.encoder import TokenVectors
+from helios.reading.question import Asked
+from helios.reading.question import Kind as AskedKind
+from helios.reading.tables.matching import Match, Word, matches_of
+from helios.reading.tables.programs import OPS, Op, Program, selected
+from helios.reading.tables.sheet import KINDS, Kind, Sheet
+from helios.reading.tables.wording import CUES, Wording
+
+FloatArray = NDArray[np.float32]
+MOST_SETS = 40
+SETS_ORDERED = 8
+"""Sets of matches that are combined with an order; they come with every column and every order."""
+MOST_COLUMNS = 40
+ASKED = tuple(AskedKind)
+
+TABLE = (
+    "table_rank",
+    "table_share",
+    "table_probability",
+    "present",
+    "title_similarity",
+    "rows",
+    "columns",
+    "form",
+)
+SET = (
+    "matches",
+    "set_words",
+    "set_content",
+    "set_share",
+    "least_share",
+    "whole",
+    "values",
+    "from_evidence",
+    "evidence_rank",
+    "row_probability",
+    "set_rows",
+    "one_row",
+    "set_header",
+    "compared",
+    "named_header",
+    "unused",
+)
+COLUMN = (
+    "header_lexical",
+    "header_similarity",
+    "header_rest",
+    "header_coverage",
+    "header_focus",
+    "focus_lexical",
+    "kind",
+    "distinct",
+    "filled",
+    "length",
+    "matched",
+    "position",
+    "header_words",
+    "in_question",
+)
+JOINT = (
+    "op",
+    "descending",
+    "place",
+    "same_column",
+    "unexplained",
+    "most_unexplained",
+    "words_unexplained",
+    "plain_unexplained",
+    "asked_kind",
+    "asking",
+    "content",
+    "direction",
+    "answers",
+)
+FEATURES = (*TABLE, *SET, *COLUMN, *(f"order_{name}" for name in COLUMN), *JOINT, *(f"cue_{name}" for name in CUES))
+ASKING = ("", "what", "which", "who", "whom", "whose", "when", "where", "how", "why")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question as all tables are asked it."""
+
+    asked: Asked
+    words: tuple[Word, ...]
+    wording: Wording
+    vectors: TokenVectors
+
+    @property
+    def content(self) -> NDArray[np.bool_]:
+        """bool (W): words that say something."""
+        return np.array([not word.stop for word in self.words], bool)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Where a table stands in the evidence."""
+
+    rank: int
+    share: float
+    probability: float
+    present: float
+    """The chance that the corpus holds what is asked for."""
+    rows: tuple[tuple[int, int, float], ...]
+    """(rank, row, probability) of its best edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Programs over one table: numbers of their parts, and their features (N, F)."""
+
+    sheet: Sheet
+    sets: tuple[tuple[Match, ...], ...]
+    parts: NDArray[np.int64] = field(repr=False)
+    """int64 (N, 6): op, set, column, order column, descending, place."""
+    features: FloatArray = field(repr=False)
+
+    def program(self, number: int) -> Program:
+        op, chosen, column, order, descending, place = self.parts[number].tolist()
+        return Program(self.sheet, OPS[op], self.sets[chosen], column, order, bool(descending), place)
+
+
+def candidates_of(reading: Reading, sheet: Sheet, facts: TableFacts, headers: Sequence[TokenVectors]) -> Candidates:
+    """Every program of a table; `headers` are the vectors of the columns' names and, last, of its title."""
+    found = [(rank, row) for rank, row, _ in facts.rows]
+    matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, found)
+    sets = tuple(_sets(matches, reading, sheet))
+    parts = np.array(list(_programs(sets, reading, sheet)) or np.zeros((0, 6)), np.int64)
+    seen = _Seen(reading, sheet, facts, headers, matches, sets)
+    return Candidates(sheet, sets, parts, seen.features(parts))
+
+
+def _sets(matches: Sequence[Match], reading: Reading, sheet: Sheet) -> list[tuple[Match, ...]]:
+    """Matches that go together: different words, and rows that they have in common; more words first."""
+    content = reading.content
+    found: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())]
+    for size in (1, 2, 3):
+        for chosen in combinations(matches if size < 3 else [m for m in matches if m.words][:8], size):
+            said = [match.words for match in chosen]
+            if size > 1 and (len(frozenset.union(*said)) < sum(map(len, said)) or not all(said)):
+                continue
+            several = len({match.column for match in chosen}) < size
+            if several and not (reading.wording.has("difference") or all(m.operator not in "=~" for m in chosen)):
+                continue
+            rows = selected(sheet, chosen)
+            if (
+                not rows.any()
+                and not (several and reading.wording.has("difference"))
+                and not (size > 1 and reading.wording.has("whether"))
+            ):
+                continue
+            words = frozenset().union(*said)
+            weight = float(sum(content[list(words)])) + 0.2 * sum(match.share for match in chosen) - 0.05 * size
+            found.append((weight, chosen))
+    found.sort(key=lambda item: -item[0])
+    kept = [chosen for _, chosen in found[:MOST_SETS]]
+    return kept if () in kept else [*kept, ()]
+
+
+def _programs(sets: Sequence[tuple[Match, ...]], reading: Reading, sheet: Sheet) -> Iterator[tuple[int, ...]]:
+    wording = reading.wording
+    columns = range(min(len(sheet.columns), MOST_COLUMNS))
+    comparable = [c for c in columns if sheet.columns[c].kind is not Kind.TEXT]
+    numbers = [c for c in comparable if sheet.columns[c].kind is Kind.NUMBER]
+    groups = [c for c in columns if 1 < sheet.columns[c].distinct < len(sheet.rows)]
+    op = {name: number for number, name in enumerate(OPS)}
+    counting = any(wording.has(cue) for cue in ("count", "sum", "average", "much"))
+    ordered = 0
+    for number, chosen in enumerate(sets):
+        several = len(chosen) > 1 and len({m.column for m in chosen[-2:]}) == 1
+        if several and wording.has("difference"):
+            yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in comparable)
+        used = {match.column for match in chosen if match.operator == "="}
+        if chosen:
+            yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if c not in used)
+        else:
+            yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if sheet.columns[c].distinct <= 12)
+        by_words = not any(match.column < 0 for match in chosen)
+        if counting and by_words:
+            yield op[Op.COUNT], number, -1, -1, 0, 1
+            yield from ((op[Op.DISTINCT], number, c, -1, 0, 1) for c in groups if c not in used)
+            yield from ((kind, number, c, -1, 0, 1) for c in numbers for kind in (op[Op.SUM], op[Op.AVERAGE]))
+        if wording.has("whether") and chosen and by_words:
+            yield op[Op.WHETHER], number, -1, -1, 0, 1
+        if wording.orders and ordered < SETS_ORDERED and by_words:
+            ordered += 1
+            place = wording.place
+            for down in (0, 1):
+                yield from ((op[Op.MODE], number, c, -1, down, place) for c in groups if c not in used)
+                for order in comparable:
+                    yield from ((op[Op.EXTREME], number, c, order, down, place) for c in columns if c not in used)
+                    yield from (
+                        (op[Op.TOP_SUM], number, c, order, down, place)
+                        for c in groups
+                        if c not in used and c != order and order in numbers
+                    )
+
+
+class _Seen:
+    """What the features are made of: similarities of words and headers, and what each set of matches explains."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        sheet: Sheet,
+        facts: TableFacts,
+        headers: Sequence[TokenVectors],
+        matches: Sequence[Match],
+        sets: Sequence[tuple[Match, ...]],
+    ) -> None:
+        self.reading, self.sheet, self.facts, self.sets = reading, sheet, facts, sets
+        self.content = reading.content
+        similar = np.array([_similarity(reading, vectors) for vectors in headers], np.float32)
+        self.similar, self.title = similar[:-1], similar[-1]
+        self.lexical = np.array([_lexical(reading.words, column.words) for column in sheet.columns], np.float32)
+        self.explains = np.maximum(self.similar, self.lexical)
+        self.covered = np.zeros((len(sets), len(reading.words)), np.float32)
+        for number, chosen in enumerate(sets):
+            self.covered[number, [word for match in chosen for word in match.words]] = 1.0
+        self.all_matched = np.zeros(len(reading.words), np.float32)
+        for match in matches:
+            self.all_matched[list(match.words)] = 1.0
+        self.cued = np.zeros(len(reading.words), np.float32)
+        for start, end in reading.wording.cues.values():
+            for number, word in enumerate(reading.words):
+                self.cued[number] = max(self.cued[number], float(word.start < end and word.end > start))
+        first, last = reading.asked.focus_span
+        inside = np.array([word.start >= first and word.end <= last for word in reading.words], bool)
+        self.focus = inside & self.content
+
+    def features(self, parts: NDArray[np.int64]) -> FloatArray:
+        """float32 (N, F)."""
+        count = len(parts)
+        if not count:
+            return np.zeros((0, len(FEATURES)), np.float32)
+        op, chosen, column, order = (parts[:, at] for at in range(4))
+        table = np.tile(self._table(), (count, 1))
+        own = self._columns(chosen, column)
+        ordering = self._columns(chosen, order)
+        cues = np.tile([float(self.reading.wording.has(cue)) for cue in CUES], (count, 1))
+        joint = self._joint(parts)
+        return np.column_stack([table, self._sets()[chosen], own, ordering, joint, cues]).astype(np.float32)
+
+    def _table(self) -> list[float]:
+        sheet, content = self.sheet, self.content
+        return [
+            self.facts.rank,
+            self.facts.share,
+            self.facts.probability,
+            self.facts.present,
+            float(self.title[content].mean()) if content.any() else 0.0,
+            len(sheet.rows),
+            len(sheet.columns),
+            sheet.lies,
+        ]
+
+    def _sets(self) -> FloatArray:
+        """float32 (S, len(SET))."""
+        rows = []
+        evidence = {row: rank for rank, row, _ in reversed(self.facts.rows)}
+        chances = {row: chance for _, row, chance in reversed(self.facts.rows)}
+        for number, chosen in enumerate(self.sets):
+            at = np.flatnonzero(selected(self.sheet, chosen)) if chosen else np.zeros(0, np.int64)
+            covered = self.covered[number] > 0
+            shares = [match.share for match in chosen if match.column >= 0]
+            headers = [
+                float((self.explains[m.column] * self.content * ~covered).max(initial=0.0))
+                for m in chosen
+                if m.column >= 0
+            ]
+            named = [
+                float(self.lexical[:, list(m.words)].max(initial=0.0)) for m in chosen if m.words and m.operator in "=~"
+            ]
+            unused = (self.all_matched > 0) & ~covered & self.content
+            rows.append(
+                [
+                    len(chosen),
+                    covered.sum(),
+                    (covered & self.content).sum(),
+                    np.mean(shares) if shares else 0.0,
+                    min(shares, default=0.0),
+                    sum(m.operator == "=" for m in chosen),
+                    max((m.values for m in chosen), default=0),
+                    any(m.column < 0 for m in chosen),
+                    min((evidence.get(int(row), 99) for row in at[:200]), default=99),
+                    max((chances.get(int(row), 0.0) for row in at[:200]), default=0.0),
+                    len(at),
+                    len(at) == 1,
+                    max(headers, default=0.0),
+                    sum(m.operator not in ("=", "~", "row") for m in chosen),
+                    max(named, default=0.0),
+                    unused.sum(),
+                ]
+            )
+        return np.array(rows, np.float32)
+
+    def _columns(self, chosen: NDArray[np.int64], column: NDArray[np.int64]) -> FloatArray:
+        """float32 (N, len(COLUMN)): -1 where a program has no such column."""
+        sheet, content = self.sheet, self.content.astype(np.float32)
+        rest = content * (1 - self.covered)  # (S, W)
+        weight = np.maximum(1.0, rest.sum(axis=1))
+        gaps = self.explains[None] * rest[:, None]  # (S, C, W)
+        best, coverage = gaps.max(axis=2, initial=0.0), gaps.sum(axis=2) / weight[:, None]
+        focus = self.focus.astype(np.float32)
+        matched = np.zeros((len(self.sets), len(sheet.columns)), np.float32)
+        for number, match in ((n, m) for n, found in enumerate(self.sets) for m in found if m.column >= 0):
+            matched[number, match.column] = 1.0
+        length = [np.mean([len(cell) for cell in c.cells[:50]] or [0]) for c in sheet.columns]
+        plain = np.array(
+            [
+                [
+                    lexical.max(initial=0.0),
+                    similar.max(initial=0.0),
+                    0.0,
+                    0.0,
+                    (similar * focus).max(initial=0.0),
+                    (lexical * focus).max(initial=0.0),
+                    KINDS.index(c.kind),
+                    c.distinct / max(1, len(sheet.rows)),
+                    (c.keys >= 0).mean() if len(c.keys) else 0.0,
+                    size,
+                    0.0,
+                    number,
+                    len(c.words),
+                    sum(lexical) / max(1, len(c.words)),
+                ]
+                for number, (c, size, lexical, similar) in enumerate(
+                    zip(sheet.columns, length, self.lexical * content, self.similar * content, strict=True)
+                )
+            ],
+            np.float32,
+        )
+        found = plain[column]
+        found[:, COLUMN.index("header_rest")] = best[chosen, column]
+        found[:, COLUMN.index("header_coverage")] = coverage[chosen, column]
+        found[:, COLUMN.index("matched")] = matched[chosen, column]
+        found[column < 0] = -1.0
+        return found
+
+    def _joint(self, parts: NDArray[np.int64]) -> FloatArray:
+        op, chosen, column, order, down, place = parts.T
+        content = self.content
+        nothing = np.zeros((1, len(content)), np.float32)
+        explains = np.concatenate([self.explains, nothing])
+        lexical = np.concatenate([self.lexical, nothing])
+        matched = [max((m.column for m in found), default=-1) for found in self.sets]
+        sure = np.maximum(self.covered[chosen], self.cued)
+        by_columns = np.maximum(explains[column], explains[order])
+        by_filter = explains[np.array(matched)[chosen]]
+        explained = np.maximum(np.maximum(sure, by_columns), np.maximum(by_filter, self.title))
+        plain = np.maximum(sure, np.maximum(lexical[column], lexical[order]))
+        left = (1 - np.minimum(1.0, explained)) * content
+        total = max(1, int(content.sum()))
+        said = self.reading.wording
+        hint = (
+            1 if said.has("most") and not said.has("least") else -1 if said.has("least") and not said.has("most") else 0
+        )
+        direction = np.where(
+            np.isin(op, [OPS.index(o) for o in (Op.EXTREME, Op.MODE, Op.TOP_SUM)]), np.where(down > 0, hint, -hint), 0
+        )
+        asked = self.reading.asked
+        rows = self._sets()[:, SET.index("set_rows")]
+        answers = np.where(op == OPS.index(Op.LOOKUP), rows[chosen], 1.0)
+        return np.column_stack(
+            [
+                op,
+                down,
+                place,
+                (column == order) & (column >= 0),
+                left.sum(axis=1) / total,
+                left.max(axis=1, initial=0.0),
+                (left > 0.5).sum(axis=1),
+                ((1 - plain) * content).sum(axis=1) / total,
+                np.full(len(parts), ASKED.index(asked.kind)),
+                np.full(len(parts), ASKING.index(asked.word)),
+                np.full(len(parts), total),
+                direction,
+                answers,
+            ]
+        ).astype(np.float32)
+
+
+def _similarity(reading: Reading, vectors: TokenVectors) -> FloatArray:
+    """float32 (W): how well each word's tokens are matched by the tokens of a text."""
+    found = np.zeros(len(reading.words), np.float32)
+    if not len(vectors.vectors):
+        return found
+    best = (reading.vectors.vectors @ vectors.vectors.T).max(axis=1)
+    spans = reading.vectors.spans
+    for number, word in enumerate(reading.words):
+        inside = (spans[:, 0] < word.end) & (spans[:, 1] > word.start)
+        if inside.any():
+            found[number] = best[inside].mean()
+    return found
+
+
+def _lexical(words: Sequence[Word], header: Sequence[str]) -> FloatArray:
+    """float32 (W): 1 for a word of the header, less where only parts of words agree."""
+    found = np.zeros(len(words), np.float32)
+    for number, word in enumerate(words):
+        for other in header:
+            if word.text == other:
+                found[number] = 1.0
+            elif min(len(word.text), len(other)) >= 4 and found[number] < 1.0:
+                found[number] = max(found[number], _shared(word.text, other))
+    return found
+
+
+def _shared(one: str, other: str) -> float:
+    """Share of the longer word that is the beginning, the end or the middle of both."""
+    short, long = sorted((one, other), key=len)
+    if short in long:
+        return 0.9 * len(short) / len(long) + 0.1
+    size = next((n for n in range(len(short), 3, -1) if short[:n] == long[:n]), 0)
+    return size / len(long) if size >= 4 else 0.0

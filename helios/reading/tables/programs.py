@@ -1,0 +1,260 @@
+"""What is computed of a table's rows, and the cells that were used."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.reading.tables.matching import Match
+from helios.reading.tables.sheet import Kind, Sheet
+
+MOST_ITEMS = 30
+"""Values of an answer that are listed."""
+MOST_CELLS = 50
+"""Cells that an answer names as used."""
+
+
+UNIT = frozenset(["unit", "units", "einheit", "unité", "unite", "unidad", "单位"])
+"""Last words of the names of columns that hold the units of the column before them."""
+
+
+class Op(StrEnum):
+    """What is done with the selected rows."""
+
+    LOOKUP = "lookup"
+    """Their values in a column."""
+    COUNT = "count"
+    """How many there are."""
+    DISTINCT = "distinct"
+    """How many different values they have in a column."""
+    SUM = "sum"
+    AVERAGE = "average"
+    EXTREME = "extreme"
+    """The value in a column of the row that comes first by another."""
+    MODE = "mode"
+    """The value of a column that most of the rows have, or fewest."""
+    TOP_SUM = "top sum"
+    """The value of a column whose rows add up to most in another, or to least."""
+    DIFFERENCE = "difference"
+    """Between two rows."""
+    WHETHER = "whether"
+    """Whether there is any."""
+
+
+OPS = tuple(Op)
+SAID = {
+    Op.LOOKUP: "{name}",
+    Op.COUNT: "number of rows",
+    Op.DISTINCT: "number of different {name}",
+    Op.SUM: "sum of {name}",
+    Op.AVERAGE: "average of {name}",
+    Op.EXTREME: "{name}",
+    Op.MODE: "{how} frequent {name}",
+    Op.TOP_SUM: "{name}",
+    Op.DIFFERENCE: "difference of {name}",
+    Op.WHETHER: "whether there are rows",
+}
+"""Operations in words, for reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A question as it may be meant of one table."""
+
+    sheet: Sheet
+    op: Op
+    matches: tuple[Match, ...] = ()
+    column: int = -1
+    order: int = -1
+    descending: bool = False
+    place: int = 1
+
+    def __str__(self) -> str:
+        columns = self.sheet.columns
+        name = f'"{columns[self.column].header}"' if self.column >= 0 else "rows"
+        text = SAID[self.op].format(name=name, how="most" if self.descending else "least")
+        if self.order >= 0:
+            which = "largest" if self.descending else "smallest"
+            ordinal = f"{self.place}. " if self.place > 1 else ""
+            of = "sum of " if self.op is Op.TOP_SUM else ""
+            text += f' of the {ordinal}{which} {of}"{columns[self.order].header}"'
+        if self.matches:
+            text += " where " + " and ".join(map(self._said, self.matches))
+        return text
+
+    def _said(self, match: Match) -> str:
+        if match.column < 0 or match.operator not in "=~":
+            return match.text
+        return f'{self.sheet.columns[match.column].header} has "{match.text}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a program gives: values as they are shown, and the cells that they rest on, as (row, column)."""
+
+    items: tuple[str, ...]
+    cells: tuple[tuple[int, int], ...]
+    value: float | None = None
+    """The number, where one was computed."""
+    yes: bool | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer in one line."""
+        return ", ".join(self.items)
+
+
+def selected(sheet: Sheet, matches: Sequence[Match]) -> NDArray[np.bool_]:
+    """bool (R): rows that all matches hold for."""
+    rows = np.ones(len(sheet.rows), bool)
+    for match in matches:
+        rows &= match.rows
+    return rows
+
+
+def execute(program: Program) -> Result | None:
+    """The answer of a program; None where it has none (no rows, no values, a tie for the first place)."""
+    sheet, op = program.sheet, program.op
+    if op is Op.DIFFERENCE:
+        return _difference(program)
+    rows = selected(sheet, program.matches)
+    if op is Op.WHETHER:
+        found = np.flatnonzero(rows)
+        return Result(("yes",) if len(found) else ("no",), _cells(found, program.matches), yes=bool(len(found)))
+    if op not in (Op.LOOKUP,) or len(program.matches) == 0:
+        rows = rows & sheet.counted
+    at = np.flatnonzero(rows)
+    if not len(at):
+        return None
+    match op:
+        case Op.LOOKUP:
+            return _listed(program, at)
+        case Op.COUNT:
+            return Result((str(len(at)),), _cells(at, program.matches), float(len(at)))
+        case Op.DISTINCT:
+            keys = sheet.columns[program.column].keys[at]
+            count = len(set(keys[keys >= 0].tolist()))
+            return Result((str(count),), tuple((int(row), program.column) for row in at[:MOST_CELLS]), float(count))
+        case Op.SUM | Op.AVERAGE:
+            return _summed(program, at)
+        case Op.EXTREME:
+            return _extreme(program, at)
+    return _grouped(program, at)
+
+
+def _listed(program: Program, at: NDArray[np.int64]) -> Result | None:
+    column = program.sheet.columns[program.column]
+    found: dict[int, int] = {}
+    for row in at.tolist():
+        if column.keys[row] >= 0:
+            found.setdefault(int(column.keys[row]), row)
+    if not found or len(found) > MOST_ITEMS:
+        return None
+    items = tuple(shown(program.sheet, row, program.column) for row in found.values())
+    return Result(items, tuple((row, program.column) for row in found.values()))
+
+
+def shown(sheet: Sheet, row: int, column: int) -> str:
+    """A cell in one line, with its unit where the column beside it holds units."""
+    text = " ".join(sheet.columns[column].cells[row].split())
+    if sheet.columns[column].kind is Kind.NUMBER and column + 1 < len(sheet.columns):
+        beside = sheet.columns[column + 1]
+        if not UNIT.isdisjoint(beside.words[-1:]):
+            return f"{text} {beside.cells[row].strip()}".strip()
+    return text
+
+
+def _summed(program: Program, at: NDArray[np.int64]) -> Result | None:
+    values = program.sheet.columns[program.column].values[at]
+    known = at[np.isfinite(values)]
+    if not len(known):
+        return None
+    values = values[np.isfinite(values)]
+    value = float(values.sum() if program.op is Op.SUM else values.mean())
+    return Result((number_text(value),), tuple((int(row), program.column) for row in known[:MOST_CELLS]), value)
+
+
+def _extreme(program: Program, at: NDArray[np.int64]) -> Result | None:
+    order, column = program.sheet.columns[program.order], program.sheet.columns[program.column]
+    values = order.values[at]
+    known = at[np.isfinite(values)]
+    if len(known) < max(2, program.place):
+        return None
+    values = order.values[known]
+    steps = np.unique(values)
+    if len(steps) < program.place or len(steps) < 2:
+        return None
+    wanted = steps[-program.place] if program.descending else steps[program.place - 1]
+    chosen = known[values == wanted]
+    if len(chosen) > 5:
+        return None
+    items = tuple(dict.fromkeys(" ".join(column.cells[row].split()) for row in chosen if column.keys[row] >= 0))
+    if not items:
+        return None
+    cells = [(int(row), program.column) for row in chosen] + [(int(row), program.order) for row in chosen]
+    return Result(items, tuple(dict.fromkeys(cells)), float(wanted))
+
+
+def _grouped(program: Program, at: NDArray[np.int64]) -> Result | None:
+    column = program.sheet.columns[program.column]
+    keys = column.keys[at]
+    at, keys = at[keys >= 0], keys[keys >= 0]
+    if not len(at):
+        return None
+    if program.op is Op.MODE:
+        totals = np.bincount(keys).astype(float)
+        totals[totals == 0] = np.nan
+    else:
+        values = program.sheet.columns[program.order].values[at]
+        at, keys, values = at[np.isfinite(values)], keys[np.isfinite(values)], values[np.isfinite(values)]
+        if not len(at):
+            return None
+        totals = np.bincount(keys, weights=values)
+        totals[np.bincount(keys) == 0] = np.nan
+    steps = np.unique(totals[np.isfinite(totals)])
+    if len(steps) < max(2, program.place):
+        return None
+    wanted = steps[-program.place] if program.descending else steps[program.place - 1]
+    chosen = np.flatnonzero(totals == wanted)
+    if len(chosen) > 3:
+        return None
+    items = [" ".join(column.cells[at[keys == key][0]].split()) for key in chosen]
+    cells = [(int(row), program.column) for key in chosen for row in at[keys == key]]
+    return Result(tuple(items), tuple(cells[:MOST_CELLS]), float(wanted))
+
+
+def _difference(program: Program) -> Result | None:
+    """Of the values of two rows, which the last two matches select; the others hold for both."""
+    *common, first, second = program.matches
+    column = program.sheet.columns[program.column]
+    found = []
+    for match in (first, second):
+        at = np.flatnonzero(selected(program.sheet, [*common, match]) & program.sheet.counted)
+        at = at[np.isfinite(column.values[at])]
+        if len(at) != 1:
+            return None
+        found.append(int(at[0]))
+    value = abs(float(column.values[found[0]] - column.values[found[1]]))
+    cells = tuple((row, program.column) for row in found)
+    if column.kind is Kind.DATE:
+        return Result((f"{value:.0f} days",), cells, value)
+    return Result((number_text(value),), cells, value)
+
+
+def number_text(value: float) -> str:
+    """A number as a person writes it, to nine digits."""
+    rounded = float(f"{value:.9g}")
+    return (
+        str(int(rounded))
+        if rounded == int(rounded) and abs(rounded) < 1e15
+        else f"{rounded:.6g}"
+        if abs(rounded) < 1
+        else f"{rounded:.10g}"
+    )
+
+
+def _cells(at: NDArray[np.int64], matches: Sequence[Match]) -> tuple[tuple[int, int], ...]:
+    columns = [match.column for match in matches if match.column >= 0] or [0]
+    return tuple((int(row), column) for row in at[:MOST_CELLS].tolist() for column in columns)[:MOST_CELLS]

@@ -1,0 +1,240 @@
+"""The reader of tables: the likeliest program over the tables of the evidence, its answer, and how sure it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.bounded import Bounded
+from helios.errors import ModelError
+from helios.models.card import read_card
+from helios.models.encoder import TokenEncoder, TokenVectors
+from helios.models.trees import Trees
+from helios.reading.base import Citation
+from helios.reading.question import ask
+from helios.reading.tables.candidates import FEATURES, Candidates, Reading, TableFacts, candidates_of
+from helios.reading.tables.matching import question_words
+from helios.reading.tables.programs import Program, Result, execute
+from helios.reading.tables.sheet import Sheet
+from helios.reading.tables.wording import wording_of
+from helios.types import Evidence, SegmentId, Table
+
+FloatArray = NDArray[np.float32]
+TABLES = 6
+"""Tables of the evidence that are read, best first."""
+EVIDENCE_ROWS = 3
+"""Best rows of a table that a question may be about without naming them."""
+COMPARED = 10
+"""Best edges that a table's share is counted over."""
+LARGEST = 400_000
+"""Cells of a table that is read whole; a larger one is left to the other reader."""
+KEPT_SHEETS = 32
+"""Tables that are kept ready."""
+
+
+WEIGHTS = Path(__file__).parent / "weights"
+ROLE = "table-reader"
+TREES = "trees.txt"
+EXECUTED = 40
+"""Best programs that are executed, over all tables."""
+DOUBTS = ("unexplained", "most_unexplained", "table_probability", "title_similarity", "from_evidence", "least_share")
+"""Features of the best program that its confidence is read from, beside its share of all scores."""
+
+
+class Tables(Protocol):
+    """Tables by their ids."""
+
+    def get(self, record_id: str) -> Table: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTable:
+    """A table ready for questions, with the vectors of its columns' names and, last, of its title."""
+
+    sheet: Sheet
+    headers: tuple[TokenVectors, ...]
+
+
+class Sheets:
+    """The tables of a corpus, the last ones kept ready; threads may share it."""
+
+    def __init__(self, tables: Tables, encoder: TokenEncoder) -> None:
+        self.tables, self.encoder = tables, encoder
+        self._kept: Bounded[str, ReadTable | None] = Bounded(KEPT_SHEETS)
+
+    def get(self, table_id: str) -> ReadTable | None:
+        """None for a table that is too large."""
+        return self._kept.of(table_id, lambda: self._read(table_id))
+
+    def _read(self, table_id: str) -> ReadTable | None:
+        table = self.tables.get(table_id)
+        if len(table.rows) * len(table.header) > LARGEST or not table.rows:
+            return None
+        sheet = Sheet.of(table)
+        title = " ".join(dict.fromkeys(part for part in (table.title, table.section) if part))
+        texts = [column.header or " " for column in sheet.columns] + [title or " "]
+        return ReadTable(sheet, tuple(self.encoder.encode_documents(texts)))
+
+
+def reading_of(question: str, encoder: TokenEncoder) -> Reading:
+    """A question taken apart once for all tables."""
+    words = tuple(question_words(question))
+    return Reading(ask(question), words, wording_of(question), encoder.encode_question(question))
+
+
+def table_facts(evidence: Evidence, *, tables: int = TABLES) -> list[tuple[str, TableFacts]]:
+    """The first tables of the evidence, best first, with where they stand in it."""
+    rows: dict[str, list[tuple[int, int, float]]] = {}
+    chances: dict[str, float] = {}
+    for edge in evidence.edges:
+        if edge.segment is not None:
+            table_id, row = edge.segment.segment_id.table_id, edge.segment.segment_id.row
+            known = rows.setdefault(table_id, [])
+            if row not in {seen for _, seen, _ in known}:
+                known.append((edge.rank, row, edge.probability))
+            chances[table_id] = max(chances.get(table_id, 0.0), edge.probability)
+    found = []
+    for number, (table_id, ranked) in enumerate(list(rows.items())[:tables]):
+        share = sum(rank <= COMPARED for rank, _, _ in ranked) / COMPARED
+        best = tuple(ranked[:EVIDENCE_ROWS])
+        found.append((table_id, TableFacts(number, share, chances[table_id], evidence.present, best)))
+    return found
+
+
+def all_candidates(reading: Reading, evidence: Evidence, sheets: Sheets) -> list[Candidates]:
+    """The programs over each of the first tables."""
+    found = []
+    for table_id, facts in table_facts(evidence):
+        read = sheets.get(table_id)
+        if read is not None:
+            if read.sheet.lies:
+                rank, _, chance = facts.rows[0]
+                facts = replace(facts, rows=((rank, 0, chance),))
+            found.append(candidates_of(reading, read.sheet, facts, read.headers))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnswer:
+    """An answer that a program gives, and how often such answers are right."""
+
+    program: Program
+    result: Result
+    confidence: float
+
+    @property
+    def text(self) -> str:
+        return self.result.text
+
+    def citations(self) -> tuple[Citation, ...]:
+        """The cells that were used."""
+        sheet = self.program.sheet
+        places = dict.fromkeys(sheet.place(row, column) for row, column in self.result.cells)
+        cells = [(row, column, sheet.table.rows[row][column]) for row, column in places]
+        return tuple(
+            Citation(text, SegmentId(sheet.table.table_id, row), column, end=len(text))
+            for row, column, text in cells
+            if text
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """From a program's share of all scores, and what speaks against it, to the chance that it is right."""
+
+    temperature: float
+    intercept: float
+    share: float
+    """Weight of the log-odds of the share."""
+    doubts: Mapping[str, float]
+    """Weights of features, by name."""
+
+    def of(self, share: float, features: FloatArray) -> float:
+        """The chance of an answer whose best program has these features."""
+        share = min(max(share, 1e-4), 1 - 1e-4)
+        odds = self.intercept + self.share * float(np.log(share / (1 - share)))
+        odds += sum(weight * float(features[FEATURES.index(name)]) for name, weight in self.doubts.items())
+        return float(1 / (1 + np.exp(-odds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """The best programs of a question that have a result, best first."""
+
+    programs: tuple[Program, ...]
+    results: tuple[Result, ...]
+    features: FloatArray
+    scores: FloatArray
+
+    def answers(self, confidence: Confidence) -> list[tuple[int, float]]:
+        """(number of its best program, chance) of each answer, likeliest first: equal answers share their scores."""
+        if not self.programs:
+            return []
+        shares = np.exp((self.scores - self.scores.max()) / confidence.temperature)
+        shares /= shares.sum()
+        best: dict[str, int] = {}
+        sums: dict[str, float] = {}
+        for number, result in enumerate(self.results):
+            key = " | ".join(sorted(item.casefold() for item in result.items))
+            best.setdefault(key, number)
+            sums[key] = sums.get(key, 0.0) + float(shares[number])
+        ranked = sorted(best, key=lambda key: -sums[key])
+        return [(best[key], confidence.of(sums[key], self.features[best[key]])) for key in ranked]
+
+
+class TableReader:
+    """Reads whole tables; holds no state of a question, so threads may share it."""
+
+    def __init__(self, trees: Trees, confidence: Confidence, sheets: Sheets) -> None:
+        self.trees, self.confidence, self.sheets = trees, confidence, sheets
+        self._columns = [FEATURES.index(name) for name in trees.features]
+
+    @classmethod
+    def load(cls, sheets: Sheets, folder: Path | None = None) -> "TableReader":
+        """The packaged weights, or those of a folder; ModelError for damaged or foreign files."""
+        folder = folder or WEIGHTS
+        card = read_card(folder, ROLE)
+        card.check(folder, encoder=sheets.encoder.fingerprint)
+        trees = Trees.read(folder / TREES)
+        unknown = [name for name in trees.features if name not in FEATURES]
+        if unknown:
+            raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
+        try:
+            return cls(trees, Confidence(**card.values["confidence"]), sheets)
+        except (KeyError, TypeError) as error:
+            raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
+
+    def read(self, question: str, evidence: Evidence) -> list[TableAnswer]:
+        """Answers from the tables of the evidence, likeliest first; none where no program has a result."""
+        executed = self.execute(question, evidence)
+        return [
+            TableAnswer(executed.programs[number], executed.results[number], chance)
+            for number, chance in executed.answers(self.confidence)
+        ]
+
+    def execute(self, question: str, evidence: Evidence) -> Executed:
+        """The best programs with their results."""
+        found = all_candidates(reading_of(question, self.sheets.encoder), evidence, self.sheets)
+        return best_executed(found, [self.trees.sums(one.features[:, self._columns]) for one in found])
+
+
+def best_executed(found: list[Candidates], scores: list[NDArray[np.float64]]) -> Executed:
+    """The best of all programs that give something."""
+    order = [
+        (float(score), table, number) for table, all_of in enumerate(scores) for number, score in enumerate(all_of)
+    ]
+    order.sort(key=lambda item: (-item[0], item[1], item[2]))
+    kept: list[tuple[Program, Result, FloatArray, float]] = []
+    for score, table, number in order[: 5 * EXECUTED]:
+        program = found[table].program(number)
+        result = execute(program)
+        if result is not None:
+            kept.append((program, result, found[table].features[number], score))
+        if len(kept) == EXECUTED:
+            break
+    features = np.array([one[2] for one in kept], np.float32).reshape(len(kept), len(FEATURES))
+    values = np.array([one[3] for one in kept], np.float32)
+    return Executed(tuple(one[0] for one in kept), tuple(one[1] for one in kept), features, values)

@@ -1,0 +1,208 @@
+"""A whole table made ready for questions: columns with numbers and dates, and an inverted list of its values.
+
+Shape legend: R rows, C columns.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.index.lexical import terms_of
+from helios.retrieval.refinement.dates import read_date
+from helios.retrieval.refinement.values import tidy
+from helios.types import Table, TableKind
+
+FloatArray = NDArray[np.float64]
+LEAST_SHARE = 0.7
+"""Share of a column's filled cells that must be numbers, or dates, for the column to hold them."""
+LONGEST_VALUE = 14
+"""Words of a cell that a question may name; a longer one is text."""
+WORD = re.compile(r"[぀-ヿ㐀-鿿가-힯]|[^\W_぀-ヿ㐀-鿿가-힯]+")
+"""A word, or one character of a script that does not part words."""
+_NUMBER = re.compile(
+    r"^[^\w\d+−–-]{0,3}\s*(?:[A-Za-z]{2,3}\s+|[A-Za-z]{0,3}[$€£¥]\s*)?(?P<sign>[-−–+])?\s*[$€£¥]?"
+    r"(?P<digits>\d[\d.,'\u2009\u202f\u00a0 ]*)(?P<rest>.{0,24})$",
+    re.DOTALL,
+)
+_SCALES = {"k": 1e3, "thousand": 1e3, "million": 1e6, "mio": 1e6, "mn": 1e6, "m€": 1e6, "billion": 1e9, "bn": 1e9}
+_TOTALS = frozenset(
+    ("total", "totals", "sum", "sums", "subtotal", "gesamt", "summe", "insgesamt", "totaux", "somme", "suma", "totales")
+    + ("合计", "总计", "总数", "小计")
+)
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    DATE = "date"
+
+
+KINDS = tuple(Kind)
+
+
+def words_of(text: str) -> list[str]:
+    """Words folded as in the index; each character of Chinese and Japanese is a word."""
+    return [term for word in WORD.findall(text) for term in terms_of(word)]
+
+
+@dataclass(frozen=True, slots=True)
+class SheetColumn:
+    """A column: its cells, and their values where they are comparable (R), NaN where there is none."""
+
+    header: str
+    words: tuple[str, ...]
+    cells: tuple[str, ...]
+    kind: Kind
+    values: FloatArray
+    """Numbers as they stand, dates as days; all NaN in a column of text."""
+    keys: NDArray[np.int32]
+    """The number of each cell's value among the column's distinct ones, -1 for an empty cell."""
+
+    @property
+    def distinct(self) -> int:
+        """Different values."""
+        return int(self.keys.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A distinct value of a column, as words, and its rows."""
+
+    column: int
+    words: tuple[str, ...]
+    rows: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table, ready for questions. An infobox lies on its side: each attribute is a column of the only row."""
+
+    table: Table
+    columns: tuple[SheetColumn, ...]
+    rows: NDArray[np.int64]
+    """The row of the table that each row here is; all attributes of an infobox are in row 0."""
+    counted: NDArray[np.bool_]
+    """bool (R): rows that are no totals of the others."""
+    values: tuple[Value, ...] = field(repr=False)
+    postings: dict[str, list[int]] = field(repr=False)
+    """Numbers of the values that hold a word."""
+
+    @classmethod
+    def of(cls, table: Table) -> "Sheet":
+        """Read all cells of a table."""
+        lying = is_form(table)
+        cells = [tuple(row[1] for row in table.rows)] if lying else list(table.rows)
+        headers = tuple(row[0] for row in table.rows) if lying else table.header
+        columns = tuple(_column(header, tuple(row[at] for row in cells)) for at, header in enumerate(headers))
+        values, postings = _values(columns)
+        counted = np.array([not _is_total(row) for row in cells], bool)
+        return cls(table, columns, np.arange(len(cells)), counted, values, postings)
+
+    @property
+    def lies(self) -> bool:
+        """Whether the columns are rows of the table."""
+        return is_form(self.table)
+
+    def place(self, row: int, column: int) -> tuple[int, int]:
+        """(row, column) of the table where a cell stands."""
+        return (column, 1) if self.lies else (int(self.rows[row]), column)
+
+
+def is_form(table: Table) -> bool:
+    """Whether a table is a list of attributes of one thing."""
+    return table.kind is TableKind.INFOBOX and len(table.header) == 2
+
+
+def _column(header: str, cells: tuple[str, ...]) -> SheetColumn:
+    filled = [cell for cell in cells if cell.strip()]
+    kind, values = Kind.TEXT, np.full(len(cells), np.nan)
+    if filled:
+        dates = np.array([_date(cell) for cell in cells])
+        if np.isfinite(dates).sum() >= LEAST_SHARE * len(filled) and not _years(filled):
+            kind, values = Kind.DATE, dates
+        else:
+            numbers = read_numbers(cells)
+            if np.isfinite(numbers).sum() >= LEAST_SHARE * len(filled):
+                kind, values = Kind.NUMBER, numbers
+    found: dict[str, int] = {}
+    keys = [found.setdefault(key, len(found)) if (key := " ".join(cell.split()).casefold()) else -1 for cell in cells]
+    return SheetColumn(header, tuple(words_of(header)), cells, kind, values, np.array(keys, np.int32))
+
+
+def _years(cells: Iterable[str]) -> bool:
+    return all(re.fullmatch(r"\d{4}", cell.strip()) for cell in cells)
+
+
+def _date(cell: str) -> float:
+    text = tidy(cell)
+    if not text or not any(c.isdigit() for c in text) or len(text) > 40:
+        return np.nan
+    if re.match(r"^\d{1,2}[./]\d{1,2}[./]\d{2}$", text):
+        day, month, year = re.split(r"[./]", text)
+        text = f"{day}.{month}.20{year}"
+    if re.fullmatch(r"[\d.,\s]+", text) and not re.match(r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}$", text):
+        return np.nan
+    when = read_date(re.sub(r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$", "", text))
+    return np.nan if when is None else when.start
+
+
+def read_numbers(cells: Iterable[str]) -> FloatArray:
+    """Numbers that cells begin with, NaN for none; whether a comma marks decimals is decided by all of them."""
+    found = [_NUMBER.match(unicodedata.normalize("NFKC", cell).strip()) for cell in cells]
+    digits = [match["digits"].strip() for match in found if match]
+    comma = _comma_decimals(digits)
+    return np.array([np.nan if match is None else _number(match, comma=comma) for match in found])
+
+
+def _comma_decimals(digits: Iterable[str]) -> bool:
+    """Whether `1.234,5` is meant: some comma is no mark of thousands, and no point is one of decimals."""
+    texts = list(digits)
+    commas = [text for text in texts if re.search(r",(?!\d{3}(?!\d))\d", text) or re.search(r"\.\d{3},", text)]
+    points = [text for text in texts if re.search(r"\.(?!\d{3}(?!\d))\d", text)]
+    return len(commas) > len(points)
+
+
+def _number(match: re.Match[str], *, comma: bool) -> float:
+    digits = re.sub(r"[\s'\u2009\u202f\u00a0]", "", match["digits"]).rstrip(".,")
+    digits = digits.replace(".", "").replace(",", ".") if comma else digits.replace(",", "")
+    if not comma and digits.count(".") > 1:
+        return np.nan
+    rest = match["rest"].strip().casefold()
+    if rest[:1] in ("-", "/", ":", "–") and rest[1:2].isdigit():
+        return np.nan  # 12:30, 2020-21, 3/4
+    try:
+        value = float(digits)
+    except ValueError:
+        return np.nan
+    value *= next((scale for word, scale in _SCALES.items() if rest == word or rest.startswith(word + " ")), 1.0)
+    return -value if match["sign"] in ("-", "−", "–") else value
+
+
+def _is_total(row: tuple[str, ...]) -> bool:
+    first = next((cell for cell in row if cell.strip()), "")
+    words = [word.casefold() for word in re.findall(r"\w+", first)[:2]]
+    return bool(words) and (words[0] in _TOTALS or (len(words) > 1 and words[0] == "grand" and words[1] in _TOTALS))
+
+
+def _values(columns: tuple[SheetColumn, ...]) -> tuple[tuple[Value, ...], dict[str, list[int]]]:
+    values: list[Value] = []
+    postings: dict[str, list[int]] = {}
+    for number, column in enumerate(columns):
+        order = np.argsort(column.keys, kind="stable")
+        starts = np.searchsorted(column.keys[order], np.arange(column.distinct + 1))
+        for key in range(column.distinct):
+            rows = order[starts[key] : starts[key + 1]]
+            words = tuple(words_of(column.cells[rows[0]][:200]))
+            if 0 < len(words) <= LONGEST_VALUE:
+                for word in Counter(words):
+                    postings.setdefault(word, []).append(len(values))
+                values.append(Value(number, words, rows))
+    return tuple(values), postings

@@ -1,0 +1,193 @@
+"""Words of a question that say what is computed, in English, German, French, Spanish and Chinese.
+
+They are hints: trees weigh them beside everything else, and a language that is not listed has none.
+"""
+
+import re
+from dataclasses import dataclass
+
+_COUNT = (
+    r"how many|number of|count(?:\b|s of)|wie ?viele|anzahl|combien d|nombre de|cu[aá]nt[oa]s|n[uú]mero de|"
+    r"多少[个名人件本项次种辆台家所位门]|几[个名人件本项次种辆台家所位门]|数量"
+)
+_SUM = (
+    r"\btotal|altogether|\bin all\b|\bsum\b|overall|combined|\btogether\b|add(?:ed|s)? up|"
+    r"insgesamt|summe|gesamt|zusammen|en tout|somme|\bsuma\b|en conjunto|一共|总共|总计|合计|总"
+)
+_MUCH = (
+    r"how much|\bspen[dt]|\btak(?:e|en|ings)\b|\bearn|wie ?viel\b|ausgegeben|combien|d[ée]pens|cu[aá]nto|gast|多少|花"
+)
+_AVERAGE = r"\baverage|\bmean\b|durchschnitt|im mittel|moyenne|promedio|\bmedi[ao]\b|平均"
+_DIFFERENCE = (
+    r"difference|\bgap\b|how much (?:more|less|longer|higher|lower|older|cheaper|bigger)|how many (?:more|fewer|less)|"
+    r"unterschied|differenz|um wie ?viel|wie ?viel(?:e)? mehr|diff[ée]rence|[ée]cart|de plus que|diferencia|m[aá]s que|"
+    r"相差|差多少|多多少"
+)
+_AUXILIARY = (
+    r"^\W*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must|"
+    r"ist|sind|war|waren|hat|haben|hatte|gibt|gab|wird|werden|wurde|wurden|kann|darf|muss|"
+    r"est|sont|était|a-t|ont|y a|est-ce|peut|doit|"
+    r"es|son|hay|tiene|tienen|est[aá]|están|fue|fueron|puede|había)\b|吗|是否|有没有"
+)
+_MOST = (
+    r"\bmost\b|\bhighest|\blargest|\bbiggest|\blongest|\bgreatest|\bmaximum|\bmax\b|\btop\b|\bbest\b|\bheaviest|"
+    r"\btallest|\blatest|\bnewest|\blast\b|most recent|\bexpensive|\bpriciest|\bstrongest|\bfastest|\bbusiest|"
+    r"\bmeiste|h[öo]chst|gr[öo](?:ß|ss)t|l[äa]ngst|teuerst|\bbeste|neueste|\bletzte|schwerst|maxim|"
+    r"le plus|la plus|les plus|plus (?:grand|élev|haut|long|cher|r[ée]cent)|dernier|dernière|"
+    r"m[aá]s (?!que)|mayor|m[aá]xim|[uú]ltim|最(?!少|低|小|早|短|轻|便宜)"
+)
+_LEAST = (
+    r"\bleast\b|\blowest|\bsmallest|\bshortest|\bfewest|\bminimum|\bmin\b|\bcheapest|\bearliest|\bfirst\b|\blightest|"
+    r"\bworst|\bslowest|\bweakest|"
+    r"\bwenigste|niedrigst|kleinst|k[üu]rzest|billigst|g[üu]nstigst|fr[üu]hest|\berste|minim|"
+    r"le moins|la moins|les moins|plus (?:petit|bas|faible|court|t[ôo]t|ancien)|premier|première|"
+    r"menor|menos|m[ií]nim|primer|m[aá]s (?:bajo|barat|pequeñ|cort|tempran|antigu)|最(?:少|低|小|早|短|轻|便宜)"
+)
+_EITHER = r"\boldest|\byoungest|\w{3,}est\b|[äa]ltest|j[üu]ngst|plus (?:vieux|vieille|jeune)|m[aá]s (?:viej|jov)"
+_ORDINALS = (
+    (2, r"\bsecond\b|\b2nd\b|runner-?up|zweit|deuxi[èe]me|segund|第二"),
+    (3, r"\bthird\b|\b3rd\b|dritt|troisi[èe]me|tercer|第三"),
+    (4, r"\bfourth\b|\b4th\b|viert|quatri[èe]me|cuart|第四"),
+    (5, r"\bfifth\b|\b5th\b|fünft|cinqui[èe]me|quint|第五"),
+)
+_ABOVE = (
+    r"more than|greater than|larger than|higher than|longer than|older than|bigger than|heavier than|over|above|"
+    r"exceed\w*|after|later than|since|from|at least|or more|no less than|minimum of|starting|"
+    r"mehr als|über|mindestens|größer als|höher als|länger als|nach|seit|ab|"
+    r"plus de|plus que|au moins|supérieur\w* à|après|depuis|"
+    r"más de|mayor\w* (?:de|que|a)|al menos|superior\w* a|después de|desde|超过|大于|高于|以上|至少|多于|之后"
+)
+_BELOW = (
+    r"less than|fewer than|smaller than|lower than|shorter than|younger than|lighter than|cheaper than|under|below|"
+    r"before|earlier than|until|up to|at most|or less|or fewer|no more than|by|"
+    r"weniger als|unter|höchstens|kleiner als|kürzer als|vor|bis|"
+    r"moins de|moins que|au plus|inférieur\w* à|avant|jusqu\w*|"
+    r"menos de|menor\w* (?:de|que|a)|como máximo|inferior\w* a|antes de|hasta|少于|小于|低于|以下|至多|之前"
+)
+_INCLUSIVE = re.compile(
+    r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
+    r"up to|at most|or less|or fewer|no more|until|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
+)
+_BEHIND = (
+    (">=", re.compile(r"^\W{0,2}\w{0,10}\W?(?:or (?:more|above|over|later|older)|oder mehr|ou plus|o más|以上)", re.I)),
+    (
+        "<=",
+        re.compile(
+            r"^\W{0,2}\w{0,10}\W?(?:or (?:less|fewer|below|under|earlier)|oder weniger|ou moins|o menos|以下)", re.I
+        ),
+    ),
+)
+_BETWEEN = re.compile(r"\b(?:between|from|zwischen|von|entre|de)\b|在", re.IGNORECASE)
+_AND = re.compile(r"^\s*(?:and|to|und|bis|et|à|y|a|-|–|到|至|和)\s*$", re.IGNORECASE)
+_LITERAL = re.compile(r"(?<![A-Za-z0-9À-ɏ_.,-])[$€£¥]?\s?(\d[\d.,\u202f\u00a0]*\d|\d)(?![\w]*\d)")
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+_CUES = {
+    "count": _pattern(_COUNT),
+    "sum": _pattern(_SUM),
+    "average": _pattern(_AVERAGE),
+    "much": _pattern(_MUCH),
+    "difference": _pattern(_DIFFERENCE),
+    "whether": _pattern(_AUXILIARY),
+    "most": _pattern(_MOST),
+    "least": _pattern(_LEAST),
+    "either": _pattern(_EITHER),
+}
+CUES = (*_CUES, "ordinal")
+LOOKED_BACK, LOOKED_AHEAD = 28, 14
+"""Characters before and after a number that may say what it is compared by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A number of the question, with what it is compared by: `>=`, `>`, `<`, `<=`, `between` or `=`."""
+
+    operator: str
+    low: float
+    high: float
+    start: int
+    """Characters [start, end) of the question, with the words that compare."""
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The operations that a question's words speak of."""
+
+    cues: dict[str, tuple[int, int]]
+    """Characters of the first words that speak of each."""
+    place: int
+    """2 for the second of an order, 1 where no ordinal is said."""
+    comparisons: tuple[Comparison, ...]
+
+    def has(self, cue: str) -> bool:
+        """Whether a word speaks of it."""
+        return cue in self.cues
+
+    @property
+    def orders(self) -> bool:
+        """Whether something is asked that comes first in an order."""
+        return any(cue in self.cues for cue in ("most", "least", "either", "ordinal"))
+
+
+def wording_of(question: str) -> Wording:
+    """Find the words that speak of operations."""
+    cues = {name: found.span() for name, pattern in _CUES.items() if (found := pattern.search(question))}
+    place = 1
+    for number, text in _ORDINALS:
+        if found := re.search(text, question, re.IGNORECASE):
+            place = number
+            cues["ordinal"] = found.span()
+            break
+    return Wording(cues, place, tuple(_comparisons(question)))
+
+
+def _comparisons(question: str) -> list[Comparison]:
+    numbers = [(m, value) for m in _LITERAL.finditer(question) if (value := _value(m.group(1))) is not None]
+    found: list[Comparison] = []
+    for at, (match, value) in enumerate(numbers):
+        if found and match.start() < found[-1].end:
+            continue  # the end of an interval
+        other, most = numbers[at + 1] if at + 1 < len(numbers) else (None, 0.0)
+        before = question[max(0, match.start() - LOOKED_BACK) : match.start()]
+        opening = [one.end() for one in _BETWEEN.finditer(before)]
+        opened = bool(opening) and len(before) - opening[-1] <= 3
+        if other is not None and opened and _AND.match(question[match.end() : other.start()]):
+            found.append(Comparison("between", value, most, match.start(), other.end()))
+        else:
+            operator, start = compared_by(question, match.start(), match.end())
+            found.append(Comparison(operator, value, value, start, match.end()))
+    return found
+
+
+def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
+    """What the number or date in [start, end) is compared by, and where the words begin that say so."""
+    before, after = question[max(0, start - LOOKED_BACK) : start], question[end : end + LOOKED_AHEAD]
+    for operator, pattern in _BEHIND:
+        if pattern.match(after):
+            return operator, start
+    for sign, text in ((">", _ABOVE), ("<", _BELOW)):
+        said = re.search(
+            rf"(?:^|\W)({text})\W{{0,3}}(?:(?:the|dem|den|der|el|la|le|les|los)\s)?\W{{0,2}}$", before, re.I
+        )
+        if said:
+            return sign + ("=" if _INCLUSIVE.search(said.group(1)) else ""), start - len(before) + said.start(1)
+    return "=", start
+
+
+def _value(digits: str) -> float | None:
+    plain = re.sub(r"[\u202f\u00a0]", "", digits)
+    if re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", plain):
+        plain = plain.replace(",", "")
+    elif re.fullmatch(r"\d{1,3}(\.\d{3})+(,\d+)?", plain) and plain.count(".") + plain.count(",") > 1:
+        plain = plain.replace(".", "").replace(",", ".")
+    else:
+        plain = plain.replace(",", ".") if plain.count(",") == 1 and "." not in plain else plain
+    try:
+        return float(plain)
+    except ValueError:
+        return None

@@ -1,0 +1,104 @@
+"""What is computed of a table's rows, each result computed by hand here."""
+
+import numpy as np
+import pytest
+
+from helios.reading.tables.matching import Match, matches_of, question_words
+from helios.reading.tables.programs import Op, Program, execute
+from helios.reading.tables.sheet import Sheet
+from helios.reading.tables.wording import wording_of
+from helios.types import Table
+
+SHEET = Sheet.of(
+    Table(
+        "orders", "Orders", ("Order", "Customer", "Town", "Units", "Paid", "Due"),
+        (
+            ("A1", "Linden Ltd", "Ashby", "4", "yes", "2024-01-05"),
+            ("A2", "Marsh & Co", "Corby", "10", "no", "2024-02-11"),
+            ("A3", "Linden Ltd", "Corby", "7", "yes", "2024-02-20"),
+            ("A4", "Otter", "Ashby", "1", "no", "2024-03-02"),
+            ("Total", "", "", "22", "", ""),
+        ),
+    )
+)  # fmt: skip
+ORDER, CUSTOMER, TOWN, UNITS, PAID, DUE = range(6)
+
+
+def rows(*numbers: int, column: int = CUSTOMER) -> Match:
+    chosen = np.zeros(5, bool)
+    chosen[list(numbers)] = True
+    return Match(column, chosen, frozenset((0,)), 1.0, 1, text="x")
+
+
+@pytest.mark.parametrize(
+    ("program", "items"),
+    [
+        (Program(SHEET, Op.LOOKUP, (rows(1),), TOWN), ("Corby",)),
+        (Program(SHEET, Op.LOOKUP, (rows(0, 2),), TOWN), ("Ashby", "Corby")),
+        (Program(SHEET, Op.COUNT, (rows(0, 2),)), ("2",)),
+        (Program(SHEET, Op.COUNT), ("4",)),
+        (Program(SHEET, Op.DISTINCT, (), TOWN), ("2",)),
+        (Program(SHEET, Op.SUM, (), UNITS), ("22",)),
+        (Program(SHEET, Op.AVERAGE, (rows(0, 2),), UNITS), ("5.5",)),
+        (Program(SHEET, Op.EXTREME, (), CUSTOMER, UNITS, True), ("Marsh & Co",)),
+        (Program(SHEET, Op.EXTREME, (), ORDER, UNITS, True, 2), ("A3",)),
+        (Program(SHEET, Op.EXTREME, (), ORDER, DUE), ("A1",)),
+        (Program(SHEET, Op.MODE, (), CUSTOMER, descending=True), ("Linden Ltd",)),
+        (Program(SHEET, Op.TOP_SUM, (), TOWN, UNITS, True), ("Corby",)),
+        (Program(SHEET, Op.DIFFERENCE, (rows(1), rows(3)), UNITS), ("9",)),
+        (Program(SHEET, Op.DIFFERENCE, (rows(1), rows(2)), DUE), ("9 days",)),
+        (Program(SHEET, Op.WHETHER, (rows(1),)), ("yes",)),
+        (Program(SHEET, Op.WHETHER, (rows(1), rows(2))), ("no",)),
+    ],
+)
+def test_a_program_gives(program, items):
+    result = execute(program)
+    assert result is not None
+    assert result.items == items
+    assert result.cells or items == ("no",)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        Program(SHEET, Op.LOOKUP, (rows(1), rows(2)), TOWN),  # no row
+        Program(SHEET, Op.MODE, (), ORDER, descending=True),  # all as frequent
+        Program(SHEET, Op.SUM, (), TOWN),  # no numbers
+        Program(SHEET, Op.EXTREME, (), ORDER, UNITS, True, 9),  # no ninth
+        Program(SHEET, Op.DIFFERENCE, (rows(0, 2), rows(1)), UNITS),  # of three rows
+    ],
+)
+def test_a_program_without_a_result(program):
+    assert execute(program) is None
+
+
+def matched(question: str) -> dict[str, list[int]]:
+    """Rows by what selects them."""
+    words = question_words(question)
+    return {
+        m.text: np.flatnonzero(m.rows).tolist() for m in matches_of(question, words, wording_of(question), SHEET, ())
+    }
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "found"),
+    [
+        ("What did Linden Ltd order?", "linden ltd", [0, 2]),
+        ("orders of otter", "otter", [3]),
+        ("Which orders have more than 5 units?", "Units > 5", [1, 2, 4]),
+        ("orders of at least 7 units", "Units >= 7", [1, 2, 4]),
+        ("units between 2 and 8", "Units between 2", [0, 2]),
+        ("Which orders are due in February 2024?", "Due = February 2024", [1, 2]),
+        ("due after 11 February 2024", "Due > 11 February 2024", [2, 3]),
+        ("fällig vor dem 20.02.2024", "Due < 20.02.2024", [0, 1]),
+        ("Which orders are paid?", "Paid is yes", [0, 2]),
+    ],
+)
+def test_a_question_selects(question, text, found):
+    assert matched(question)[text] == found
+
+
+def test_evidence_selects_a_row_by_its_rank():
+    words = question_words("who?")
+    (match,) = matches_of("who?", words, wording_of("who?"), SHEET, ((3, 2),))
+    assert (match.column, match.rank, np.flatnonzero(match.rows).tolist()) == (-1, 3, [2])

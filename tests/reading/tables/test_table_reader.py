@@ -1,0 +1,55 @@
+"""The reader of tables over the sample index, with the packaged weights."""
+
+import pytest
+
+from helios.errors import ModelError
+from helios.reading.tables.reader import Sheets, TableReader, table_facts
+
+
+@pytest.fixture(scope="module")
+def sheets(engine):
+    return Sheets(engine.corpus.tables, engine.encoder)
+
+
+@pytest.fixture(scope="module")
+def reader(sheets):
+    return TableReader.load(sheets)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What is the length of the Rhine?", "1,230"),
+        ("Which river flows into the Black Sea?", "Danube"),
+    ],
+)
+def test_a_table_answers(engine, reader, question, text):
+    answers = reader.read(question, engine.search(question))
+    assert answers[0].text == text
+    assert answers[0].confidence > 0.3
+    for citation in answers[0].citations():
+        segment = engine.corpus.segment(engine.corpus.segment_number(citation.segment_id))
+        assert segment.cells[citation.column] == citation.text
+
+
+def test_the_answer_is_the_reader_s(engine):
+    answer = engine.ask("What is the length of the Rhine?")
+    assert (answer.text, answer.reader) == ("1,230", "tables")
+    assert '"Length' in answer.reason
+
+
+def test_tables_are_kept(sheets, engine):
+    table_id = next(iter(engine.corpus.tables.ids()))
+    assert sheets.get(table_id) is sheets.get(table_id)
+
+
+def test_facts_are_of_the_first_tables(engine):
+    facts = table_facts(engine.search("length of the Rhine", k=20), tables=2)
+    assert len(facts) == 2
+    assert [one.rank for _, one in facts] == [0, 1]
+    assert facts[0][1].share >= 0.1
+
+
+def test_damaged_weights_are_refused(sheets, tmp_path):
+    with pytest.raises(ModelError):
+        TableReader.load(sheets, tmp_path)

@@ -1,0 +1,55 @@
+"""Words that say what is computed."""
+
+import pytest
+
+from helios.reading.tables.wording import wording_of
+
+
+@pytest.mark.parametrize(
+    ("question", "cue"),
+    [
+        ("How many boats are there?", "count"),
+        ("Wie viele Boote gibt es?", "count"),
+        ("Combien de bateaux ?", "count"),
+        ("¿Cuántos barcos hay?", "count"),
+        ("一共有多少个班级？", "count"),
+        ("total of all fees", "sum"),
+        ("Durchschnitt der Punkte", "average"),
+        ("difference between May and June", "difference"),
+        ("Is the pool open?", "whether"),
+        ("most expensive tent", "most"),
+        ("plus petit bateau", "least"),
+        ("the oldest player", "either"),
+        ("second longest river", "ordinal"),
+    ],
+)
+def test_a_cue_is_heard(question, cue):
+    assert wording_of(question).has(cue)
+
+
+@pytest.mark.parametrize("question", ["What is the phone number of the summit hut?", "Who teaches maths?"])
+def test_nothing_is_heard_where_nothing_is_said(question):
+    assert not any(
+        wording_of(question).has(cue) for cue in ("sum", "average", "difference", "whether", "most", "least")
+    )
+
+
+def test_the_place_of_an_ordinal():
+    assert [wording_of(text).place for text in ("third best", "zweitgrößte", "best")] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "operator"),
+    [
+        ("over 40", ">"), ("at least 40", ">="), ("under 40", "<"), ("at most 40", "<="), ("40 or more", ">="),
+        ("mindestens 40", ">="), ("moins de 40", "<"), ("más de 40", ">"), ("超过40", ">"), ("number 40", "="),
+    ],
+)  # fmt: skip
+def test_a_number_is_compared(question, operator):
+    (comparison,) = wording_of(question).comparisons
+    assert (comparison.operator, comparison.low) == (operator, 40.0)
+
+
+def test_an_interval_is_one_comparison():
+    (comparison,) = wording_of("between 3 and 5.5 kg").comparisons
+    assert (comparison.operator, comparison.low, comparison.high) == ("between", 3.0, 5.5)

@@ -1,0 +1,68 @@
+"""The recipe of the reader of tables, from an index to weights that answer."""
+
+import json
+import random
+
+import pytest
+
+from helios.engine import Engine
+from helios.models.card import read_card
+from helios.reading.tables.reader import ROLE, Sheets, TableReader
+from helios.reading.tables.sheet import Sheet
+from helios.types import Table
+from training.errors import TrainingError
+from training.table_questions import made_questions
+from training.table_reader import TableReaderSettings, same_items, train_table_reader
+
+TABLE = Table(
+    "huts", "Huts", ("Hut", "Valley", "Beds", "Opened"),
+    tuple((f"{name} Hut", ("Ahr", "Inn", "Ahr", "Ziller")[n % 4], str(20 + 7 * n), str(1890 + 5 * n))
+          for n, name in enumerate(("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gorse", "Hazel"))),
+)  # fmt: skip
+
+
+def test_made_questions_are_answered_by_the_table():
+    made = list(made_questions(Sheet.of(TABLE), random.Random(1), count=60))
+    assert len({one.kind for one in made}) >= 9
+    cells = {cell for row in TABLE.rows for cell in row}
+    for one in made:
+        if one.kind in ("lookup", "reverse", "several", "extreme"):
+            assert set(one.items) <= cells
+        if one.kind == "absent":
+            assert one.items == ()
+    again = list(made_questions(Sheet.of(TABLE), random.Random(1), count=60))
+    assert made == again
+
+
+def test_answers_are_compared_as_people_do():
+    assert same_items(("1,250",), ("1250.0",))
+    assert same_items(("Ann", "Bo"), ("bo", "ann"))
+    assert not same_items(("Ann",), ("Ann", "Bo"))
+    assert not same_items((), ())
+
+
+def test_training_writes_what_reads(sample_index, tmp_path):
+    questions = tmp_path / "questions.jsonl"
+    asked = [
+        {"question": "How long is the Rhine?", "answer": "1,230"},
+        {"question": "mouth of the Rhine", "items": ["North Sea"]},
+    ]
+    questions.write_text("".join(json.dumps(one) + "\n" for one in asked))
+    settings = TableReaderSettings(indexes=(sample_index,), questions=(questions,), made=40, trees=20)
+    scores = train_table_reader(settings, tmp_path / "out")
+    assert scores["questions"] == 42
+    assert {name.partition(":")[0] for name in scores} == {"questions", "made", "index"}
+    with Engine.open(sample_index) as engine:
+        reader = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), tmp_path / "out")
+        answers = reader.read("How long is the Rhine?", engine.search("How long is the Rhine?"))
+    assert answers
+    assert all(0 <= answer.confidence <= 1 for answer in answers)
+    assert read_card(tmp_path / "out", ROLE).needs["encoder"]
+    assert train_table_reader(settings, tmp_path / "out") == scores  # from what was mined
+
+
+def test_one_source_is_too_few(sample_index, tmp_path):
+    with pytest.raises(TrainingError, match="one source only"):
+        train_table_reader(TableReaderSettings(indexes=(sample_index,), made=20, trees=5), tmp_path / "out")
+    with pytest.raises(TrainingError, match="indexes"):
+        train_table_reader(TableReaderSettings(), tmp_path / "other")

@@ -1,0 +1,75 @@
+"""Spider's databases as a folder of CSV files, and its questions with their answers: lessons for the reader of tables.
+
+    python -m training.spider_tables SPIDER --out FOLDER
+
+writes FOLDER/tables/DATABASE/TABLE.csv and FOLDER/questions.jsonl. Questions whose gold query gives one column and at
+most 30 rows are kept. `simple` marks those over a single table, without sets, groups and nesting.
+"""
+
+import csv
+import gzip
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MOST_ROWS = 30
+_SEVERAL = re.compile(r"\b(join|intersect|except|union|group by)\b", re.IGNORECASE)
+
+
+def main(
+    spider: Annotated[Path, typer.Argument(help="Folder with dev.jsonl.gz and database/.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+) -> None:
+    """Write tables and questions."""
+    tables = sum(write_tables(path, out / "tables" / path.parent.name) for path in spider.glob("database/*/*.sqlite"))
+    records = questions(spider / "dev.jsonl.gz")
+    (out / "questions.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    typer.echo(f"{tables} tables and {len(records)} questions in {out}")
+
+
+def write_tables(database: Path, folder: Path) -> int:
+    """Write every table of a SQLite file as CSV; returns how many there are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        names = [name for name in names if not name.startswith("sqlite_")]
+        for name in names:
+            rows = connection.execute(f'SELECT * FROM "{name}"')
+            with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow([column[0] for column in rows.description])
+                writer.writerows([["" if value is None else value for value in row] for row in rows])
+    return len(names)
+
+
+def questions(path: Path) -> list[dict[str, object]]:
+    """Questions that one column answers, as {id, question, items, group, simple}."""
+    found: list[dict[str, object]] = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            rows = record["answers"]
+            if not rows or len(rows[0]) != 1 or len(rows) > MOST_ROWS:
+                continue
+            items = [str(row[0]) for row in rows if row[0] is not None]
+            query = record["query"]
+            simple = not _SEVERAL.search(query) and len(re.findall(r"\bfrom\b", query, re.IGNORECASE)) == 1
+            found.append(
+                {
+                    "id": record["id"],
+                    "question": record["question"],
+                    "items": items,
+                    "group": record["db_id"],
+                    "simple": simple,
+                }
+            )
+    return found
+
+
+if __name__ == "__main__":
+    typer.run(main)

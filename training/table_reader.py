@@ -1,0 +1,321 @@
+"""The recipe of the reader of tables: LambdaMART over programs, and a confidence from questions of kinds left out.
+
+    helios train table-reader --recipe configs/train/table-reader.yaml --out DIR \\
+        "indexes=[OTTQA-INDEX,SPIDER-INDEX]" "questions=[train.jsonl.gz,spider/questions.jsonl]"
+
+Each index is asked its questions and others that are made from its tables (`training.table_questions`). Trees order a
+question's programs; they learn from the programs whose result is the answer. The confidence is fitted to answers of
+trees that have seen nothing of the same source: real questions of each index, and made ones, are a source each.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from helios.config import Section
+from helios.engine import Engine
+from helios.evaluation.questions import read_records
+from helios.models.card import ModelCard, data_file, write_card
+from helios.models.trees import Trees
+from helios.reading.tables.candidates import FEATURES
+from helios.reading.tables.programs import execute
+from helios.reading.tables.reader import (
+    DOUBTS,
+    EXECUTED,
+    TREES,
+    Confidence,
+    Sheets,
+    all_candidates,
+    reading_of,
+)
+from helios.reading.tables.reader import ROLE as CARD_ROLE
+from helios.reading.tables.sheet import Sheet
+from training.errors import TrainingError
+from training.log import LogRow
+from training.recipes import Role
+from training.regression import fit_logistic
+from training.table_questions import made_questions
+
+FloatArray = NDArray[np.float32]
+LIGHT = ("rerank.backend=none", "refinement.mode=off", "expansion.enabled=false")
+"""Tables are found as well without the later stages."""
+
+
+class TableReaderSettings(Section):
+    """Everything that the result depends on beside the code."""
+
+    indexes: tuple[Path, ...] = ()
+    """Indexes whose tables are asked about; train tables only."""
+    questions: tuple[Path | None, ...] = ()
+    """Questions about each of the indexes, in their order: {question, answer} or {question, items}."""
+    limit: int = Field(default=1200, ge=0)
+    """Questions of a file, drawn at random."""
+    made: int = Field(default=1500, ge=0)
+    """Questions that are made about the tables of each index, at most."""
+    per_table: int = Field(default=6, ge=1)
+    largest: int = Field(default=400, ge=2)
+    """Rows of the largest table that questions are made about."""
+    negatives: int = Field(default=300, ge=1)
+    """Wrong programs of a question that are learned from, drawn at random."""
+    trees: int = Field(default=300, ge=1)
+    leaves: int = Field(default=15, ge=2)
+    learning_rate: float = Field(default=0.05, gt=0.0)
+    seed: int = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A question, its answer's items, and the source that it is of."""
+
+    question: str
+    items: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The programs of a question that have a result: features (N, F), which are right, and which give the same."""
+
+    source: str
+    features: FloatArray
+    right: NDArray[np.bool_]
+    answers: NDArray[np.int32]
+
+
+def train_table_reader(
+    settings: TableReaderSettings,
+    out: Path,
+    *,
+    device: Any = "cpu",
+    on_log: Callable[[LogRow], None] = lambda row: None,
+) -> Mapping[str, float]:
+    """Mine, fit with each source left out, fit to all; returns the measures on the sources left out."""
+    started = time.monotonic()
+    if not settings.indexes:
+        raise TrainingError("indexes is not set: the folders of the indexes to ask")
+
+    def log(name: str, step: int, value: float) -> None:
+        on_log(LogRow(step, 0, time.monotonic() - started, {name: value}))
+
+    examples: list[Example] = []
+    encoder = ""
+    files = [*settings.questions, *[None] * len(settings.indexes)]
+    for index, questions in zip(settings.indexes, files, strict=False):
+        with Engine.open(index, overrides=LIGHT) as engine:
+            encoder = engine.index.encoder["fingerprint"]
+            kept = out / "examples" / f"{index.name}.npz"
+            if not kept.is_file():
+                mined = []
+                for example in mine(engine, lessons(engine, questions, settings), settings):
+                    mined.append(example)
+                    if len(mined) % 100 == 0:
+                        log("questions mined", len(mined), len(mined))
+                write_examples(kept, mined)
+            examples += read_examples(kept)
+    left_out = predict_left_out(examples, settings)
+    confidence, scores = fit_confidence(examples, left_out)
+    trees = Trees.of(fit_trees(examples, settings))
+    out.mkdir(parents=True, exist_ok=True)
+    trees.save(out / TREES)
+    card = ModelCard(
+        name=CARD_ROLE,
+        role=CARD_ROLE,
+        base="none; similarities come from the token encoder of the index",
+        summary="Gradient-boosted trees that choose a program over a table: rows, column, and what is computed.",
+        data=tuple(data_file(path) for path in settings.questions if path is not None),
+        settings=settings.model_dump(mode="json"),
+        scores=scores,
+        seconds=time.monotonic() - started,
+        limits="Learned from English questions; in German, French, Spanish and Chinese it knows words of operations.",
+        needs={"encoder": encoder},
+        values={"confidence": asdict(confidence)},
+    )
+    write_card(out, card, weights=[TREES])
+    return scores
+
+
+def lessons(engine: Engine, questions: Path | None, settings: TableReaderSettings) -> list[Lesson]:
+    """The questions of a file, and questions made about the tables of the index."""
+    chance = random.Random(settings.seed)
+    index_name = engine.snapshot.directory.name
+    found: list[Lesson] = []
+    if questions is not None:
+        for _, record in read_records(questions):
+            items = record["items"] if "items" in record else [record["answer"]]
+            found.append(Lesson(record["question"], tuple(map(str, items)), f"{index_name}: {questions.name}"))
+        chance.shuffle(found)
+        del found[settings.limit :]
+    ids = list(engine.corpus.tables.ids())
+    chance.shuffle(ids)
+    made: list[Lesson] = []
+    for table_id in ids:
+        table = engine.corpus.tables.get(table_id)
+        if len(made) < settings.made and 3 <= len(table.rows) <= settings.largest:
+            about = made_questions(Sheet.of(table), chance, count=settings.per_table)
+            made += [Lesson(one.question, one.items, "made") for one in about]
+    return [*found, *made[: settings.made]]
+
+
+def mine(engine: Engine, asked: Sequence[Lesson], settings: TableReaderSettings) -> Iterator[Example]:
+    """Every question's programs over the tables that the engine finds."""
+    sheets = Sheets(engine.corpus.tables, engine.encoder)
+    chance = np.random.default_rng(settings.seed)
+    for lesson in asked:
+        evidence = engine.search(lesson.question, k=50)
+        rows: list[FloatArray] = []
+        right: list[bool] = []
+        answers: list[int] = []
+        known: dict[str, int] = {}
+        for candidates in all_candidates(reading_of(lesson.question, engine.encoder), evidence, sheets):
+            for number in range(len(candidates.parts)):
+                result = execute(candidates.program(number))
+                if result is not None:
+                    rows.append(candidates.features[number])
+                    right.append(same_items(result.items, lesson.items))
+                    key = " | ".join(sorted(item.casefold() for item in result.items))
+                    answers.append(known.setdefault(key, len(known)))
+        features = np.array(rows, np.float32).reshape(len(rows), len(FEATURES))
+        flags = np.array(right, bool)
+        wrong = np.flatnonzero(~flags)
+        wrong = chance.choice(wrong, min(settings.negatives, len(wrong)), replace=False)
+        kept = np.concatenate([np.flatnonzero(flags)[:100], wrong])
+        yield Example(lesson.source, features[kept], flags[kept], np.array(answers, np.int32)[kept])
+
+
+def write_examples(path: Path, examples: Sequence[Example]) -> None:
+    """Keep what was mined: a recipe that is run again does not search again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = path.with_suffix(".tmp.npz")
+    np.savez(
+        whole,
+        sources=[e.source for e in examples],
+        sizes=[len(e.right) for e in examples],
+        features=np.concatenate([e.features for e in examples]),
+        right=np.concatenate([e.right for e in examples]),
+        answers=np.concatenate([e.answers for e in examples]),
+    )
+    whole.replace(path)
+
+
+def read_examples(path: Path) -> list[Example]:
+    """What `write_examples` kept."""
+    with np.load(path) as file:
+        bounds = np.cumsum(file["sizes"])[:-1]
+        parts = (np.split(file[name], bounds) for name in ("features", "right", "answers"))
+        return [Example(str(source), *arrays) for source, *arrays in zip(file["sources"], *parts, strict=True)]
+
+
+def same_items(items: Sequence[str], gold: Sequence[str]) -> bool:
+    """Whether two answers name the same things; numbers are compared as numbers."""
+    return bool(gold) and {_folded(item) for item in items} == {_folded(item) for item in gold}
+
+
+def _folded(item: str) -> str:
+    text = " ".join(item.split()).casefold().strip(" .")
+    try:
+        return f"{float(text.replace(',', '')):.6g}"
+    except ValueError:
+        return text
+
+
+def fit_trees(examples: Sequence[Example], settings: TableReaderSettings) -> lightgbm.Booster:
+    """LambdaMART over the questions whose answer some program gives."""
+    kept = [example for example in examples if example.right.any()]
+    if not kept:
+        raise TrainingError("no program gives the answer of any question: nothing to learn from")
+    data = lightgbm.Dataset(
+        np.concatenate([example.features for example in kept]),
+        np.concatenate([example.right for example in kept]).astype(int),
+        group=[len(example.right) for example in kept],
+        feature_name=list(FEATURES),
+    )
+    parameters = {
+        "objective": "lambdarank",
+        "num_leaves": settings.leaves,
+        "learning_rate": settings.learning_rate,
+        "min_data_in_leaf": 20,
+        "feature_fraction": 0.6,
+        "bagging_fraction": 0.8,
+        "bagging_freq": 1,
+        "lambda_l2": 1.0,
+        "lambdarank_truncation_level": 20,
+        "max_bin": 127,
+        "seed": settings.seed,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 1,
+        "verbose": -1,
+    }
+    return lightgbm.train(parameters, data, settings.trees)
+
+
+def predict_left_out(examples: Sequence[Example], settings: TableReaderSettings) -> list[FloatArray]:
+    """The scores of every example's programs by trees that have not seen its source."""
+    sources = sorted({example.source for example in examples})
+    if len(sources) < 2:
+        raise TrainingError("questions of one source only: the confidence needs sources to leave out")
+    trees = {source: fit_trees([e for e in examples if e.source != source], settings) for source in sources}
+    return [
+        np.asarray(trees[example.source].predict(example.features, num_threads=1), np.float32)
+        if len(example.features)
+        else np.zeros(0, np.float32)
+        for example in examples
+    ]
+
+
+TEMPERATURES = (0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+
+
+def fit_confidence(examples: Sequence[Example], scores: Sequence[FloatArray]) -> tuple[Confidence, dict[str, float]]:
+    """The temperature with most right answers, then a logistic curve; and the measures of sources left out."""
+    pairs = [(example, values) for example, values in zip(examples, scores, strict=True) if len(values)]
+    chosen = {t: [_chosen(example, values, t) for example, values in pairs] for t in TEMPERATURES}
+    right = {
+        t: np.array([e.right[at] for (e, _), (at, _) in zip(pairs, found, strict=True)]) for t, found in chosen.items()
+    }
+    temperature = max(TEMPERATURES, key=lambda t: float(right[t].mean()))
+    shares = np.clip([share for _, share in chosen[temperature]], 1e-4, 1 - 1e-4)
+    features = np.array([e.features[at] for (e, _), (at, _) in zip(pairs, chosen[temperature], strict=True)])
+    doubts = features[:, [FEATURES.index(name) for name in DOUBTS]]
+    rows = np.column_stack([np.log(shares / (1 - shares)), doubts]).astype(np.float64)
+    wanted = right[temperature].astype(np.float64)
+    sources = [example.source for example, _ in pairs]
+    counts = np.array([1.0 / sources.count(source) for source in sources])  # each source counts the same
+    weights, intercept = fit_logistic(rows, wanted, decay=1e-3, counts=counts * len(counts) / counts.sum())
+    confidence = Confidence(
+        temperature, float(intercept), float(weights[0]), dict(zip(DOUBTS, map(float, weights[1:]), strict=True))
+    )
+    said = 1 / (1 + np.exp(-(rows @ weights + intercept)))
+    measured = {"questions": float(len(examples))}
+    for source in sorted(set(sources)):
+        here = np.array([name == source for name in sources])
+        measured[f"{source}: right, left out"] = float(wanted[here].mean())
+        measured[f"{source}: said, left out"] = float(said[here].mean())
+        sure = here & (said >= 0.5)
+        measured[f"{source}: right where at least 50 % is said"] = float(wanted[sure].mean()) if sure.any() else 0.0
+        measured[f"{source}: share where at least 50 % is said"] = float(sure.sum() / here.sum())
+    return confidence, measured
+
+
+def _chosen(example: Example, scores: FloatArray, temperature: float) -> tuple[int, float]:
+    """The best program of the answer with the largest share, and that share, as the reader chooses among its best."""
+    order = np.argsort(-scores, kind="stable")[:EXECUTED]
+    shares = np.exp((scores[order] - scores[order[0]]) / temperature)
+    shares /= shares.sum()
+    sums: dict[int, float] = {}
+    for number, share in zip(order.tolist(), shares.tolist(), strict=True):
+        answer = int(example.answers[number])
+        sums[answer] = sums.get(answer, 0.0) + share
+    best = max(sums, key=lambda answer: sums[answer])
+    return next(n for n in order.tolist() if example.answers[n] == best), sums[best]
+
+
+ROLE = Role(TableReaderSettings, train_table_reader)
