@@ -85,8 +85,8 @@ lock:  ## Renew requirements.lock and requirements-dev.lock
 		{ echo "# $$2. Made by \`make lock\`; do not edit."; cat "$$scratch/pins"; } > "$$1"; \
 		echo "$$1: $$(wc -l < "$$scratch/pins") packages"; \
 	}; \
-	$$pip install --quiet --constraint "$$scratch/hold" '.'; \
-	write requirements.lock 'What HELIOS runs on'; \
+	$$pip install --quiet --constraint "$$scratch/hold" '.[documents]'; \
+	write requirements.lock 'What HELIOS runs on, with the readers of documents'; \
 	$$pip install --quiet --constraint "$$scratch/hold" '.[dev]'; \
 	write requirements-dev.lock 'What HELIOS is developed and tested with: all extras'
 
