@@ -167,11 +167,11 @@ class CorpusBudget(Section):
     """What one file of a corpus may cost; what exceeds it is rejected. The index depends on it."""
 
     memory_mb: int = Field(default=1536, ge=64)
-    """Memory of the process that reads a CSV, Parquet, XLSX, HTML, Markdown or JSON file."""
+    """Memory of the process that reads a file of any format but JSON lines."""
     seconds: float = Field(default=300.0, gt=0.0)
     """Time of that process until the first, and then until each next megabyte of records."""
     file_mb: int = Field(default=512, ge=1)
-    """A CSV, HTML, Markdown or XLSX file, unpacked: it is read as a whole."""
+    """A file that is read as a whole, unpacked; all files within an archive or a message together."""
     record_mb: int = Field(default=32, ge=1)
     """One line of JSON lines, or one record of a JSON file."""
     text_mb: int = Field(default=256, ge=1)
@@ -181,7 +181,7 @@ class CorpusBudget(Section):
     expansion: int = Field(default=200, ge=1)
     """Times its size that a file may unpack to, or that its records may have as text; the first 64 MB are free."""
     depth: int = Field(default=100, ge=4, le=500)
-    """Brackets within brackets of JSON."""
+    """Brackets within brackets of JSON, levels of YAML and XML."""
 
 
 class AdvancedEncoderSettings(Section):

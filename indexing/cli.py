@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from helios.corpus.files import FileEntry
     from helios.index.manifest import Manifest
     from indexing.estimate import Estimate
     from indexing.pipeline import BuildReport
 
 app = typer.Typer(help="Build and inspect an index.", no_args_is_help=True)
 
+REJECTS_SHOWN = 5
+"""Rejected files that the last lines of a build name."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -27,8 +30,12 @@ def build(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the index.")] = ...,  # type: ignore[assignment]
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
     on_error: Annotated[
-        Literal["stop", "skip"], typer.Option(help="What to do with a record that cannot be used.")
-    ] = "stop",
+        Literal["auto", "stop", "skip"],
+        typer.Option(
+            help="What to do with what cannot be read: stop, or skip and list it. auto skips files of a folder, but "
+            "stops at a broken line of JSON lines, and where CORPUS is a single file."
+        ),
+    ] = "auto",
     rejects: Annotated[
         Path | None, typer.Option(help="Where skipped records go; OUT/rejects.jsonl if not given.")
     ] = None,
@@ -124,13 +131,33 @@ def available_cores() -> int:
 
 
 def _print_report(report: "BuildReport", *, as_json: bool) -> None:
+    from indexing.stages.ingest import FILES_FILE
+
     stages = [_stage_summary(record) | {"ran": name in report.ran} for name, record in report.records.items()]
     if as_json:
         document = _summary(report.index, report.manifest) | {"seconds": round(report.seconds, 3)}
+        document["files"] = {"list": str(report.index / FILES_FILE), **report.files.counts()}
         typer.echo(json.dumps(document | {"stages": stages}, indent=2))
         return
-    for line in [*_stage_lines(stages), *_manifest_lines(report.index, report.manifest)]:
+    for line in [*_stage_lines(stages), *_manifest_lines(report.index, report.manifest), *_file_lines(report)]:
         typer.echo(line)
+
+
+def _file_lines(report: "BuildReport") -> list[str]:
+    """How many files were read, rejected and passed over, the first of those that were rejected, and where all are."""
+    from indexing.stages.ingest import FILES_FILE
+
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in report.files.counts().items())
+    lost = [entry for entry in report.files if entry.rejected]
+    named = [f"rejected   {_loss(entry)}{entry.file}: {entry.reason}" for entry in lost[:REJECTS_SHOWN]]
+    if len(lost) > REJECTS_SHOWN:
+        named.append(f"rejected   {len(lost) - REJECTS_SHOWN:,} more files")
+    return [*named, f"files      {counts}; {report.index / FILES_FILE} says what became of each"]
+
+
+def _loss(entry: "FileEntry") -> str:
+    """How much of a file was rejected, where it was not all."""
+    return f"{entry.rejected:,} of " if entry.outcome == "read" else ""
 
 
 def _summary(index: Path, manifest: "Manifest") -> dict[str, Any]:

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from helios.corpus.readers import FORMATS, recognise
+from helios.corpus.files import FileList
+from helios.corpus.readers import FORMATS, recognise, why_passed_over
 from helios.corpus.source import SourceFile, corpus_files
 from helios.errors import CorpusError
 from helios.index.durable import sha256_file, write_atomically
@@ -23,15 +24,43 @@ class InputFile:
 
 def input_files(corpus: Path, *, follow_links: bool = False) -> list[InputFile]:
     """Every file that `read_corpus` would read, sorted by name; CorpusError where there is none."""
-    files = [
-        InputFile(name, path, path.stat().st_size, path.stat().st_mtime_ns)
-        for name, path in corpus_files(corpus, follow_links=follow_links)
-        if _is_corpus_file(path, name)
-    ]
+    files, others = _looked_at(corpus, follow_links=follow_links)
     if not files:
-        names = ", ".join(known.name for known in FORMATS)
-        raise CorpusError(f"{corpus}: nothing here is a corpus; known formats: {names}")
+        reason = others[0][1] if corpus.is_file() else "nothing here is a corpus"
+        raise CorpusError(f"{corpus}: {reason}; known formats: {', '.join(known.name for known in FORMATS)}")
     return files
+
+
+def list_files(corpus: Path, kept: Path, out: Path, *, follow_links: bool = False) -> FileList:
+    """Write to `out` what became of every file: those read as `kept` has them, the others as they are now."""
+    files, others = _looked_at(corpus, follow_links=follow_links)
+    names = {file.name for file in files}
+    entries = [
+        entry
+        for entry in FileList.load(kept)
+        if not names.isdisjoint([entry.file, *map(str, PurePosixPath(entry.file).parents)])
+    ]
+    listed = FileList(sorted(entries, key=lambda entry: entry.file))
+    for name, reason in others:
+        listed.pass_over(name, reason)
+    listed.write(out)
+    return listed
+
+
+def _looked_at(corpus: Path, *, follow_links: bool) -> tuple[list[InputFile], list[tuple[str, str]]]:
+    """The files that a reader recognises, and the names of the others with the reason.
+
+    A file that cannot be opened counts as recognised, so that reading reports it.
+    """
+    files, others = [], []
+    for name, path, hidden in corpus_files(corpus, follow_links=follow_links):
+        reason = hidden or _why_not(path, name)
+        if reason:
+            others.append((name, reason))
+        else:
+            about = path.stat()
+            files.append(InputFile(name, path, about.st_size, about.st_mtime_ns))
+    return files, others
 
 
 def inputs_sha256(corpus: Path, cache: Path | None = None, *, follow_links: bool = False) -> str:
@@ -53,13 +82,12 @@ def inputs_sha256(corpus: Path, cache: Path | None = None, *, follow_links: bool
     return digest.hexdigest()
 
 
-def _is_corpus_file(path: Path, name: str) -> bool:
-    """Whether a reader recognises the file; one that cannot be opened counts, so that reading reports it."""
+def _why_not(path: Path, name: str) -> str:
     try:
         source = SourceFile.open(path, name)
     except CorpusError:
-        return True
-    return recognise(source) is not None
+        return ""
+    return "" if recognise(source) else why_passed_over(source)
 
 
 def _sha256(path: Path) -> str:

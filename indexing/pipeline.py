@@ -16,6 +16,7 @@ from pathlib import Path
 
 from helios import __version__
 from helios.config import Config
+from helios.corpus.files import FileList
 from helios.corpus.rejects import OnError
 from helios.errors import ConfigError, CorpusError, HeliosError, IndexFormatError
 from helios.index.durable import fsync_tree
@@ -23,7 +24,7 @@ from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
 from indexing.commit import commit_part, component_folder
 from indexing.disk import check_free_space
-from indexing.inputs import inputs_sha256
+from indexing.inputs import inputs_sha256, list_files
 from indexing.memory import PeakMemory
 from indexing.progress import Progress, SilentProgress
 from indexing.stage import (
@@ -38,7 +39,7 @@ from indexing.stage import (
     stage_key,
 )
 from indexing.stages import default_stages
-from indexing.stages.ingest import REJECTS_FILE
+from indexing.stages.ingest import FILES_FILE, REJECTS_FILE
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ class BuildReport:
     records: Mapping[str, StageRecord]
     ran: tuple[str, ...]
     seconds: float
+    files: FileList
+    """What became of every file of the corpus, as OUT/files.jsonl says."""
 
 
 def build_index(
@@ -99,7 +102,8 @@ def build_index(
             ran = build.run_stages()
             manifest = build.commit()
             build.export_rejects(rejects)
-            return BuildReport(out, manifest, build.records, ran, time.monotonic() - started)
+            files = build.export_files()
+            return BuildReport(out, manifest, build.records, ran, time.monotonic() - started, files)
     except OSError as error:
         if error.errno in _DISK_FULL:
             raise HeliosError(
@@ -220,6 +224,13 @@ class _Build:
         kept = self.work / "ingest" / REJECTS_FILE
         if kept.exists() and (path or kept.stat().st_size):
             shutil.copyfile(kept, path or self.out / REJECTS_FILE)
+
+    def export_files(self) -> FileList:
+        """Write OUT/files.jsonl: what became of every file of the corpus."""
+        kept = self.work / "ingest" / FILES_FILE
+        if not kept.exists():  # a stage that stands in for ingest
+            return FileList()
+        return list_files(self.request.corpus, kept, self.out / FILES_FILE, follow_links=self.request.follow_links)
 
     def _missing(self) -> set[str]:
         """Stages to run: components that are not there, and whatever those read and is not there."""

@@ -69,7 +69,7 @@ class StageContext:
     scratch: Path
     """A folder that survives a crash as long as the stage's key stays the same."""
     keep: Path
-    """The stage's own folder, for a file that is kept but is no output (rejects)."""
+    """The stage's own folder, for files that are kept but are no output (rejects, the list of files)."""
     note: Callable[..., None] = lambda event, **fields: None
     """Appends an event to the build's journal."""
     meter: Meter = field(default_factory=SilentMeter)

@@ -29,7 +29,9 @@ _DECLARED = frozenset(
 """What a page may declare, by Python's names: the encodings of the web. Others hide text, or
 take time that grows with the square of the page."""
 _SAMPLE_BYTES = 1 << 18
+_SPARSE = 0.003
 _BROKEN = re.compile("[\udc80-\udcff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
@@ -63,6 +65,11 @@ def is_broken(text: str) -> bool:
     return "\0" in text or _BROKEN.search(text) is not None
 
 
+def readable(text: str) -> str:
+    """Text without what no store takes: NULs and halves of surrogate pairs become the mark for lost characters."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
 def broken_reason(text: str) -> str:
     """What is wrong with text that `is_broken`, for an error message."""
     if "\0" in text:
@@ -77,6 +84,8 @@ def _guess(sample: bytes) -> str:
     guesses = list(from_bytes(sample, cp_isolation=_CANDIDATES, preemptive_behaviour=False))
     if not guesses:
         return _WESTERN
+    if sum(byte > 0x7F for byte in sample) < _SPARSE * len(sample):
+        return _WESTERN  # a few signs such as £ say nothing about the language
     likely = [guess.encoding for guess in guesses if _rank(guess) == _rank(guesses[0])]
     return _WESTERN if _WESTERN in likely else guesses[0].encoding
 

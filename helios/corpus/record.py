@@ -46,6 +46,16 @@ def record_id(value: object) -> str | None:
     return None
 
 
+def first_object(head: bytes) -> Json | None:
+    """The first object of JSON lines or of an array, from a file's first bytes; None where it is not whole there."""
+    try:
+        text = head.decode("utf-8-sig", "replace").lstrip("[ \r\n\t")
+        value, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, Mapping) else None
+
+
 def parse_record(value: object, *, check_text: bool = True, budget: CorpusBudget = STANDARD) -> Table | Passage:
     """A JSON object as Table or Passage; RecordShapeError says what is wrong with it.
 
@@ -169,7 +179,7 @@ def record_metadata(value: Json, budget: CorpusBudget = STANDARD) -> Metadata:
 
 def _scalars(fields: Json, prefix: str) -> Iterator[tuple[str, str | float | bool]]:
     for name, value in fields.items():
-        _check_name(len(prefix) + len(name))
+        check_name(len(prefix) + len(name))
         if isinstance(value, Mapping):
             yield from _scalars(value, f"{prefix}{name}.")
         elif isinstance(value, float) and not math.isfinite(value):
@@ -181,7 +191,8 @@ def _scalars(fields: Json, prefix: str) -> Iterator[tuple[str, str | float | boo
             raise RecordShapeError(f"`metadata.{prefix}{name}` is {kind}, expected text, a number, true or false")
 
 
-def _check_name(length: int) -> None:
+def check_name(length: int) -> None:
+    """RecordShapeError for a name of a field that is too long."""
     if length > NAME_LENGTH:
         raise RecordShapeError(f"the name of a field has {length:,} characters, expected {NAME_LENGTH:,} at most")
 
@@ -235,7 +246,7 @@ def _unit(value: Json, budget: CorpusBudget) -> Table | Passage:
 def _attributes(content: Json, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Rows of an infobox; an attribute inside a group is named "group / attribute"."""
     for name, value in content.items():
-        _check_name(len(name) + sum(map(len, path)))
+        check_name(len(name) + sum(map(len, path)))
         if isinstance(value, Mapping) and value:
             yield from _attributes(value, (*path, name))
         else:

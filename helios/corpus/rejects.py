@@ -6,11 +6,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, TextIO
 
+from helios.corpus.files import FileList
 from helios.errors import ConfigError, RecordError
+from helios.types import Passage, Table
 
 log = logging.getLogger(__name__)
 
-OnError = Literal["stop", "skip"]
+OnError = Literal["stop", "skip", "auto"]
+"""`auto`: "stop" for a corpus of one file and for a line of JSON lines, "skip" for all else in a folder."""
 
 
 class RejectsWriter:
@@ -47,18 +50,44 @@ class RejectsWriter:
 
 
 class Rejection:
-    """The policy of one read: `reject` raises under "stop", and records and returns under "skip"."""
+    """The policy of one read: `reject` raises under "stop", and records and returns under "skip".
 
-    def __init__(self, on_error: OnError = "stop", writer: RejectsWriter | None = None) -> None:
-        if on_error not in ("stop", "skip"):
-            raise ConfigError(f"on_error is {on_error!r}, expected 'stop' or 'skip'")
+    It is also told what becomes of every file, and which one is being read.
+    """
+
+    def __init__(
+        self, on_error: OnError = "stop", writer: RejectsWriter | None = None, files: FileList | None = None
+    ) -> None:
+        if on_error not in ("stop", "skip", "auto"):
+            raise ConfigError(f"on_error is {on_error!r}, expected 'stop' or 'skip', or 'auto' (see docs)")
+        self.current = ""
+        """Name of the file that is being read, or of the file within it."""
         self._on_error = on_error
+        self._stops_at_lines = False
         self._writer = writer
+        self._files = files or FileList()
+
+    def begin(self, name: str, format_name: str, *, prepared: bool = False) -> None:
+        """A file is read from here on; in a `prepared` one every line was meant to be a record."""
+        self.current = name
+        self._stops_at_lines = prepared
+        self._files.begin(name, format_name)
+
+    def pass_over(self, name: str, reason: str) -> None:
+        """A file is not read."""
+        log.info("%s: passed over (%s)", name, reason)
+        self._files.pass_over(name, reason)
+
+    def add(self, record: Table | Passage) -> None:
+        """A record of the current file is kept."""
+        self._files.add(record)
 
     def reject(self, error: RecordError, record: str = "") -> None:
         """Raise the error, or write it with the raw record to the rejects file."""
-        if self._on_error == "stop":
+        at_line = self._stops_at_lines and error.line is not None
+        if self._on_error == "stop" or (self._on_error == "auto" and at_line):
             raise error
         log.warning("rejected: %s", error)
+        self._files.reject(error.reason)
         if self._writer is not None:
             self._writer.write(error, record)

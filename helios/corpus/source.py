@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from helios.config import CorpusBudget
 from helios.corpus.budget import STANDARD, RecordShapeError, check, check_expansion
@@ -21,35 +21,62 @@ HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 
 
-def corpus_files(path: Path, *, follow_links: bool = False) -> list[tuple[str, Path]]:
-    """Name and path of a file, or of every file of a folder but hidden ones, sorted by name; CorpusError for neither.
+class FoundFile(NamedTuple):
+    """A file of a corpus, or a folder that is not entered; `passed_over` says why it is not looked into, if so."""
 
-    A link that leaves the folder is passed over unless links are followed, and so is a folder that is a link.
+    name: str
+    path: Path
+    passed_over: str = ""
+
+
+def corpus_files(path: Path, *, follow_links: bool = False) -> list[FoundFile]:
+    """A file, or every file of a folder, sorted by name; CorpusError for neither.
+
+    Hidden ones are passed over, and so are links that leave the folder, unless links are followed, and folders that
+    are links.
     """
     if path.is_file():
-        return [(path.name, path)]
+        return [FoundFile(path.name, path)]
     if not path.is_dir():
         raise CorpusError(f"{path}: no such file or folder; give a corpus to read")
-    root, files, entered = path.resolve(), [], set()
+    found: list[FoundFile] = []
+    entered: set[Path] = set()
     for folder, folders, names in os.walk(path, followlinks=follow_links):
         resolved = Path(folder).resolve()
-        folders[:] = [] if resolved in entered else [name for name in folders if not name.startswith(".")]
         if resolved in entered:
+            folders.clear()
             continue
         entered.add(resolved)
-        for file in (Path(folder, name) for name in names if not name.startswith(".")):
-            if not follow_links and file.is_symlink() and not file.resolve().is_relative_to(root):
-                log.warning("%s: a link that leaves the corpus, passed over; --follow-links reads it", file)
-            elif file.is_file():
-                files.append((file.relative_to(path).as_posix(), file))
-    return sorted(files)
+        for name in [*names, *folders]:
+            file = Path(folder, name)
+            reason = _passed_over(file, path.resolve(), follow_links=follow_links)
+            if reason or not file.is_dir():
+                found.append(FoundFile(file.relative_to(path).as_posix(), file, reason))
+        folders[:] = [name for name in folders if not name.startswith(".")]
+    return sorted(found)
+
+
+def _passed_over(file: Path, root: Path, *, follow_links: bool) -> str:
+    """Why a file or a folder is not even looked into; empty if it is."""
+    if file.name.startswith("."):
+        return "hidden"
+    if not follow_links and file.is_symlink():
+        if not file.resolve().is_relative_to(root):
+            log.warning("%s: a link that leaves the corpus, passed over; --follow-links reads it", file)
+            return "a link that leaves the corpus; --follow-links reads it"
+        if file.is_dir():
+            return "a link to a folder that is read where it lies"
+    if not file.is_dir() and not file.is_file():
+        return "not a regular file"
+    return ""
 
 
 @dataclass(slots=True)
 class Position:
-    """How far a file was read, in its own bytes."""
+    """How far a file was read, in its own bytes, and how many bytes of files within it were unpacked."""
 
     consumed: int = 0
+    unpacked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +92,31 @@ class SourceFile:
     """Bytes of the file as it lies on disk."""
     budget: CorpusBudget = STANDARD
     position: Position = field(default_factory=Position)
+    content: bytes | None = None
+    """The file's bytes where it lies within another one; `path` then only names it."""
+    depth: int = 0
+    """How many files it lies within."""
 
     @classmethod
     def open(cls, path: Path, name: str, budget: CorpusBudget = STANDARD) -> "SourceFile":
         """Look at a file; CorpusError if it cannot be opened."""
         try:
             with path.open("rb") as file:
-                packed = file.read(2) == _GZIP
-                file.seek(0)
-                head = _gzip_head(file) if packed else file.read(HEAD_BYTES)
+                packed, head = _head(file)
                 size = os.fstat(file.fileno()).st_size
         except OSError as error:
             raise CorpusError(f"{path}: cannot be read ({error.strerror or error})") from error
         return cls(path, name, head, packed, size, budget)
+
+    def within(self, name: str, content: bytes) -> "SourceFile":
+        """A file within this one, as if it lay in a folder of this one's name; RecordShapeError for too many bytes."""
+        self.position.unpacked += len(content)
+        check(self.budget, "file_mb", self.position.unpacked, "size of the files within the file")
+        packed, head = _head(io.BytesIO(content))
+        return SourceFile(
+            self.path / name, f"{self.name}/{name}", head, packed, len(content), self.budget, self.position,
+            content=content, depth=self.depth + 1,
+        )  # fmt: skip
 
     @property
     def suffix(self) -> str:
@@ -100,6 +139,21 @@ class SourceFile:
     def is_damaged(self) -> bool:
         """Whether not even the beginning of packed data can be read."""
         return self.packed and not self.head
+
+    @property
+    def title(self) -> str:
+        """The file's name as a title."""
+        return " ".join(self.stem.replace("_", " ").split()) or self.name
+
+    def raw(self) -> BinaryIO:
+        """The bytes as they lie on disk."""
+        return self.path.open("rb", buffering=HEAD_BYTES) if self.content is None else io.BytesIO(self.content)
+
+    def seekable(self) -> BinaryIO:
+        """The unpacked content for a parser that jumps about in it; RecordError if it is damaged or too much."""
+        if not self.depth:
+            self.position.consumed = self.size
+        return io.BytesIO(self.read()) if self.packed else self.raw()
 
     def stream(self) -> BinaryIO:
         """The unpacked content; reading raises what is in DAMAGED, or RecordShapeError for a bomb."""
@@ -160,7 +214,7 @@ class _Content(io.RawIOBase):
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
-        self._file = source.path.open("rb", buffering=HEAD_BYTES)
+        self._file = source.raw()
         self._unpacked: Any = gzip.GzipFile(fileobj=self._file) if source.packed else self._file
         self._count = 0
 
@@ -170,7 +224,8 @@ class _Content(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         count: int = self._unpacked.readinto(buffer)
         self._count += count
-        self._source.position.consumed = self._file.tell()
+        if not self._source.depth:
+            self._source.position.consumed = self._file.tell()
         check_expansion(self._source.budget, self._source.size, self._count, "unpacked data")
         return count
 
@@ -181,6 +236,13 @@ class _Content(io.RawIOBase):
 
 def _too_long(budget: CorpusBudget) -> str:
     return f"a line of more than the {budget.record_mb} MB that advanced.corpus.record_mb allows"
+
+
+def _head(file: BinaryIO) -> tuple[bool, bytes]:
+    """Whether a file is packed, and its first bytes."""
+    packed = file.read(2) == _GZIP
+    file.seek(0)
+    return packed, _gzip_head(file) if packed else file.read(HEAD_BYTES)
 
 
 def _gzip_head(file: BinaryIO) -> bytes:

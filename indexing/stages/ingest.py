@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helios.corpus import CorpusWriter, RejectsWriter, read_corpus
+from helios.corpus.files import FileList
 from helios.corpus.sidecar import Sidecar
 from helios.errors import CorpusError
 from helios.index.durable import sha256_file
@@ -12,14 +13,15 @@ from indexing.inputs import input_files
 from indexing.stage import BuildRequest, StageContext, StageResult
 
 REJECTS_FILE = "rejects.jsonl"
+FILES_FILE = "files.jsonl"
 
 
 @dataclass(frozen=True)
 class IngestStage:
-    """Corpus files → corpus store; rejected records go to rejects.jsonl beside it."""
+    """Corpus files → corpus store; beside it rejects.jsonl, and files.jsonl with what became of every file."""
 
     name: str = "ingest"
-    version: int = 2
+    version: int = 3
     component: str | None = "corpus"
     inputs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ("advanced.corpus",)
@@ -36,11 +38,13 @@ class IngestStage:
         before = input_files(request.corpus, follow_links=request.follow_links)
         context.meter.start(None, "records")
         tables = passages = segments = 0
+        files = FileList()
         with RejectsWriter(context.keep / REJECTS_FILE) as rejects, CorpusWriter(context.out) as writer:
             for record in read_corpus(
                 request.corpus,
                 on_error=request.on_error,
                 rejects=rejects,
+                files=files,
                 budget=context.config.advanced.corpus,
                 follow_links=request.follow_links,
             ):
@@ -52,9 +56,15 @@ class IngestStage:
                 else:
                     passages += 1
             if not tables + passages:
-                raise CorpusError(f"{request.corpus}: no table and no passage could be read")
+                raise CorpusError(f"{request.corpus}: no table and no passage could be read{_first_reason(files)}")
             if input_files(request.corpus, follow_links=request.follow_links) != before:
                 raise CorpusError(f"{request.corpus}: a file changed while it was read; run the build again")
             rejected = rejects.count
+        files.write(context.keep / FILES_FILE)
         counts = {"tables": tables, "segments": segments, "passages": passages, "rejected": rejected}
         return StageResult(counts=counts)
+
+
+def _first_reason(files: FileList) -> str:
+    """What was wrong with one of the files, to be said where nothing could be read."""
+    return next((f"; {entry.file}: {entry.reason}" for entry in files if entry.reason), "")

@@ -3,6 +3,7 @@
 Every file lies between two good ones, whose records must be there.
 """
 
+import base64
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import os
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,6 +84,51 @@ def spans(*, rows: int, columns: int) -> bytes:
     """Cells that hang down to the end of the table, more of them in every row."""
     row = "<tr>" + "<td colspan=1000 rowspan=0>x" * columns + "</tr>"
     return f"<html><body><table>{row * rows}</table>".encode()
+
+
+def archive(*members: tuple[str, bytes]) -> bytes:
+    """A ZIP file of members."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in members:
+            target.writestr(name, content)
+    return out.getvalue()
+
+
+def spaces_in_pdf(size: int) -> bytes:
+    """A page whose content is spaces, compressed."""
+    content = zlib.compress(b" " * size)
+    return (
+        b"%%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n"
+        b"2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n"
+        b"3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<<>>>>\nendobj\n4 0 obj\n"
+        b"<</Filter/FlateDecode/Length %d>>\nstream\n%s\nendstream\nendobj\ntrailer\n<</Root 1 0 R>>\n%%%%EOF"
+    ) % (len(content), content)
+
+
+def repeated_cells() -> bytes:
+    """A sheet of one cell that is said to be all over it."""
+    names = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table"))
+    cell = '<table:table-cell office:value-type="float" office:value="1" table:number-columns-repeated="16384"/>'
+    content = (
+        f"<office:document-content {names}><office:body><office:spreadsheet><table:table table:name='S'>"
+        f"<table:table-row table:number-rows-repeated='1048576'>{cell}</table:table-row></table:table>"
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    kind = b"application/vnd.oasis.opendocument.spreadsheet"
+    return archive(("mimetype", kind), ("META-INF/manifest.xml", b"<manifest/>"), ("content.xml", content.encode()))
+
+
+def entities(levels: int) -> bytes:
+    """Each entity is ten of the one before."""
+    more = "".join(f'<!ENTITY e{level} "{f"&e{level - 1};" * 10}">' for level in range(1, levels))
+    return f'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY e0 "text">{more}]><a>&e{levels - 1};</a>'.encode()
+
+
+def aliases(levels: int) -> bytes:
+    """Each list is ten of the one before."""
+    more = "".join(f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]\n" for level in range(1, levels))
+    return f"l0: &l0 [x]\n{more}".encode()
 
 
 def deep_names(depth: int, length: int) -> str:
@@ -186,6 +233,47 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "digits in a line": ("bomb.jsonl", lambda: b'{"id": "x", "text": "y", "n": ' + b"9" * 5000 + b"}", "digits"),
     "digits": ("bomb.json", lambda: b'[{"id": "x", "text": "y", "n": ' + b"9" * 5000 + b"}]", "integer overflow"),
     "digits in the id": ("bomb.jsonl", lambda: b'{"id": ' + b"9" * 5000 + b', "text": "y"}', "digits"),
+    "zip of spaces": ("bomb.zip", lambda: archive(("a.txt", b" " * (600 * MEBI))), "advanced.corpus.file_mb"),
+    "zips in a zip": (
+        "bomb.zip",
+        lambda: archive(*((f"{n}.zip", archive(("a.bin", b" " * (60 * MEBI)))) for n in range(10))),
+        "advanced.corpus.",
+    ),
+    "parts of a document": (
+        "bomb.docx",
+        lambda: archive(("word/document.xml", b" " * (200 * MEBI))),
+        "advanced.corpus.",
+    ),
+    "parts of slides": (
+        "bomb.pptx",
+        lambda: archive(("ppt/presentation.xml", b" " * (200 * MEBI))),
+        "advanced.corpus.",
+    ),
+    "content of a page": ("bomb.pdf", lambda: spaces_in_pdf(200 * MEBI), "advanced.corpus.expansion"),
+    "repeated cells": ("bomb.ods", repeated_cells, "not a readable ODS file"),
+    "entities": ("bomb.xml", lambda: entities(12), "not valid XML"),
+    "deep elements": ("bomb.xml", lambda: b"<a>" * 200_000, "not valid XML"),
+    "many levels of elements": ("bomb.xml", lambda: b"<a>" * 150 + b"x" + b"</a>" * 150, "nested too deeply"),
+    "aliases": ("bomb.yaml", lambda: aliases(12), "its references expand"),
+    "brackets in YAML": ("bomb.yaml", lambda: b"[" * 100_000, ""),
+    "fields that no two records share": (
+        "bomb.json",
+        lambda: json.dumps([{f"f{n}-{m}": 1 for m in range(10)} for n in range(5000)]).encode(),
+        "advanced.corpus.cells",
+    ),
+    "names within names of any JSON": (
+        "bomb.json",
+        lambda: json.dumps([{"n" * 60_000: dict.fromkeys(map(str, range(50_000)), 1)}] * 2).encode(),
+        "advanced.corpus.text_mb",
+    ),
+    "an attached archive": (
+        "bomb.eml",
+        lambda: (
+            b"Subject: x\nContent-Type: application/zip; name=a.zip\nContent-Disposition: attachment; filename=a.zip\n"
+            b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(archive(("a.txt", b" " * (600 * MEBI))))
+        ),
+        "advanced.corpus.file_mb",
+    ),
     "nested tables": ("bomb.html", lambda: b"<table><tr><td>x" * 3000, ""),
 }
 

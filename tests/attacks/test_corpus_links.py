@@ -46,7 +46,11 @@ def test_links_are_followed_where_that_is_asked_for(corpus):
 
 def test_a_file_or_folder_that_is_given_by_a_link_is_read(corpus, tmp_path):
     (tmp_path / "link").symlink_to(corpus)
-    assert [name for name, _ in corpus_files(tmp_path / "link")] == ["own.jsonl", "page.md", "within.md"]
+    assert [name for name, _, passed_over in corpus_files(tmp_path / "link") if not passed_over] == [
+        "own.jsonl",
+        "page.md",
+        "within.md",
+    ]
     (table,) = read_corpus(corpus / "leaves.csv")
     assert table.rows == (("root", "1234"),)
 

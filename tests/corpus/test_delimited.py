@@ -7,7 +7,7 @@ import pytest
 
 from helios.corpus import RejectsWriter, read_corpus
 from helios.corpus.readers.delimited import sniff_delimiter
-from helios.errors import RecordError
+from helios.errors import CorpusError, RecordError
 
 
 def read_one(path, data):
@@ -127,8 +127,8 @@ def test_a_quote_that_never_closes_keeps_what_came_before(tmp_path):
 
 
 def test_empty_and_truncated_files(tmp_path):
-    (tmp_path / "empty.csv").write_text("\n,,\n")
-    with pytest.raises(RecordError, match="no rows"):
+    (tmp_path / "empty.csv").write_text("\n \n")
+    with pytest.raises(CorpusError, match="empty"):
         list(read_corpus(tmp_path / "empty.csv"))
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 5000)[:40])
     with pytest.raises(RecordError, match="damaged gzip data"):
@@ -145,3 +145,24 @@ def test_ids_are_paths_within_the_folder(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("a,b\n1,2\n")
     assert [table.table_id for table in read_corpus(tmp_path)] == ["a/x.csv", "b/x.csv", "x.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "header", "rows"),
+    [
+        ("Export;;;\nfrom: 1 May;to: 2 May;;\n\nNr;Name;Preis;Ort\n1;Ann;1,5;Rom\n", "Export", "Nr Name Preis Ort", 1),
+        ("Lab;by HNA;;;\nA;B;C;D;E\n1;2;3;4;5\n", "Lab by HNA", "A B C D E", 1),
+        (";A;B\n;x;1,5\n;y;2,5\n;Summe;4,0\n", "t", "A B", 3),
+        ("Team;2024\nNorth;12\nSouth;15\n", "t", "Team 2024", 2),
+    ],
+)
+def test_what_people_put_above_beside_and_below_a_table(tmp_path, text, title, header, rows):
+    table = read_one(tmp_path / "t.csv", text)
+    assert (table.title, table.header, len(table.rows)) == (title, tuple(header.split()), rows)
+
+
+def test_tables_one_below_the_other(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\nx,1\ny,2\n\nc,d\nz,3\nw,4\n")
+    first, second = read_corpus(tmp_path / "t.csv")
+    assert (first.table_id, second.table_id) == ("t.csv", "t.csv#table-2")
+    assert second.header == ("c", "d")

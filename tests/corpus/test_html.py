@@ -152,7 +152,7 @@ def test_encodings(tmp_path, encoding, meta):
 
 @pytest.mark.parametrize(
     ("data", "reason"),
-    [(b"<p>a\0b</p>", "NUL bytes"), (b"", "empty page"), ("<p>é".encode() + b"\xff", "not UTF-8")],
+    [(b"<p>a\0b</p>", "NUL bytes"), (b"<!-- -->", "empty page"), ("<p>é".encode() + b"\xff", "not UTF-8")],
 )
 def test_unusable_pages(tmp_path, data, reason):
     path = tmp_path / "page.html"
@@ -169,3 +169,40 @@ def test_broken_markup_and_deep_nesting(tmp_path):
         read_page(tmp_path, "<div>" * 5000 + "too deep")
     records = read_page(tmp_path, "<table><tr><td>a<td>b<tr><td>1<td>2 <p>unclosed")
     assert records[0].rows[-1][0] == "1"
+
+
+@pytest.mark.parametrize(
+    ("title", "heading", "expected"),
+    [
+        ("Rhine - Wikipedia", "", "Rhine"),
+        ("Rhine – Wikipedia, the free encyclopedia", "", "Rhine"),
+        ("Prices | Our Shop", "", "Prices"),
+        ("Prices - Our Shop", "Prices", "Prices"),
+        ("Alsace - Lorraine", "History", "Alsace - Lorraine"),
+        ("Opening hours – Museum", "", "Opening hours"),
+    ],
+)
+def test_the_name_of_the_site_is_no_part_of_the_title(tmp_path, title, heading, expected):
+    head = f'<title>{title}</title><meta property="og:site_name" content="Museum">'
+    (passage,) = read_page(tmp_path, f"<h1>{heading}</h1><p>Text.", head=head)
+    assert passage.title == expected
+
+
+def test_footnote_marks_in_cells_and_the_caption_of_an_infobox(tmp_path):
+    infobox, table = read_page(
+        tmp_path,
+        "<table class=infobox><caption>Rhine [a]</caption><tr><th>Length<td>1,230 km[1][note 2]</table><h2>x</h2>"
+        "<table><tr><th>River[b]<th>Source<tr><td>Rhine [12]<td>[3]<tr><td>Po<td>[text]</table>",
+    )
+    assert infobox.rows == (("name", "Rhine"), ("Length", "1,230 km"))
+    assert table.header == ("River", "Source")
+    assert table.rows == (("Rhine", "[3]"), ("Po", "[text]"))
+
+
+def test_a_table_that_arranges_the_page_is_none(tmp_path):
+    table, passage = read_page(
+        tmp_path,
+        "<table><tr><td><h2>Menu</h2><p>Welcome to us.</td><td><table><tr><th>a<th>b<tr><td>1<td>2</table></table>",
+    )
+    assert (table.section, table.rows) == ("Menu", (("1", "2"),))
+    assert passage.text == "Menu: Welcome to us."

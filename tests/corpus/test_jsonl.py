@@ -58,9 +58,9 @@ def test_folder_of_packed_and_plain_files_passes_over_what_is_no_corpus(tmp_path
     write_lines(tmp_path / "tables.jsonl", TABLE)
     (tmp_path / "passages.jsonl.gz").write_bytes(gzip.compress(json.dumps(PASSAGE).encode()))
     write_lines(tmp_path / "dev.jsonl", {"id": "q", "question": "?", "answer": "!", "table": "t", "text": ""})
-    (tmp_path / "splits.json").write_text('{"train": ["t"], "dev": []}')
+    (tmp_path / "settings.json").write_text('{"train": ["t"], "dev": []}')
     (tmp_path / ".hidden.jsonl").write_text("{")
-    (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / "notes.doc").write_text("notes")
     assert [type(record) for record in read_corpus(tmp_path)] == [Passage, Table]
 
 

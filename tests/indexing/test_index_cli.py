@@ -165,3 +165,47 @@ def test_bars_count_resumed_work_and_note_reused_stages():
 )
 def test_durations(seconds: float, text: str):
     assert format_duration(seconds) == text
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder as people have them: a good file, one that is damaged, one that is empty, and a picture."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, content in {"a.csv": "name,age\nAnn,3\n", "b.xlsx": "no workbook", "c.csv": "", "d.png": "x"}.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder
+
+
+def test_a_build_says_what_became_of_every_file(folder: Path, tmp_path: Path):
+    build = ["index", "build", folder, "--out", tmp_path / "index", *GOLD, "--workers", "1"]
+    result = helios(*build)
+    assert result.exit_code == 0, result.output
+    reject, counts = result.stdout.splitlines()[-2:]
+    assert reject.startswith("rejected   b.xlsx: not a readable XLSX file")
+    listed = tmp_path / "index" / "files.jsonl"
+    assert counts == f"files      1 read, 1 rejected, 2 passed over; {listed} says what became of each"
+    lines = [json.loads(line) for line in listed.read_text(encoding="utf-8").splitlines()]
+    assert [(line["file"], line["outcome"]) for line in lines] == [
+        ("a.csv", "read"),
+        ("b.xlsx", "rejected"),
+        ("c.csv", "passed over"),
+        ("d.png", "passed over"),
+    ]
+    (folder / "d.png").unlink()
+    (folder / "e.jpg").write_bytes(b"x")
+    document = json.loads(helios(*build, "--json").stdout)
+    assert not document["stages"][0]["ran"]
+    assert document["files"] == {"list": str(listed), "read": 1, "rejected": 1, "passed over": 2}
+    assert '"e.jpg"' in listed.read_text() and '"d.png"' not in listed.read_text()
+
+
+def test_what_stops_a_build(folder: Path, tmp_path: Path):
+    out = ["--out", tmp_path / "index", *GOLD, "--workers", "1"]
+    for corpus, options in ((folder, ["--on-error", "stop"]), (folder / "b.xlsx", [])):
+        result = helios("index", "build", corpus, *out, *options)
+        assert result.exit_code == 1
+        assert "b.xlsx: not a readable XLSX file" in result.stderr
+    (folder / "a.csv").unlink()
+    result = helios("index", "build", folder, *out)
+    assert "no table and no passage could be read; b.xlsx: not a readable XLSX file" in result.stderr

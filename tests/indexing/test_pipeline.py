@@ -129,7 +129,7 @@ def test_changed_corpus_redoes_everything(corpus: Path, index: Path):
 def test_touched_but_equal_corpus_is_reused(corpus: Path, index: Path):
     build(corpus, index)
     os.utime(corpus / "passages.jsonl")
-    (corpus / "notes.txt").write_text("not a corpus file", encoding="utf-8")
+    (corpus / "settings.toml").write_text("not a corpus file", encoding="utf-8")
     assert build(corpus, index).ran == ()
 
 

@@ -1,5 +1,5 @@
 """Reading corpora: one function over a registry of formats, one file a format."""
 
-from helios.corpus.readers.registry import FORMATS, Format, read_corpus, read_file, recognise
+from helios.corpus.readers.registry import FORMATS, Format, read_corpus, read_file, recognise, why_passed_over
 
-__all__ = ["FORMATS", "Format", "read_corpus", "read_file", "recognise"]
+__all__ = ["FORMATS", "Format", "read_corpus", "read_file", "recognise", "why_passed_over"]

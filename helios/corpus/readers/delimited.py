@@ -1,4 +1,4 @@
-"""CSV and TSV: one table a file; encoding, delimiter, title lines and header are found out.
+"""CSV and TSV: the tables of a file, mostly one; encoding, delimiter, title lines and header are found out.
 
 The encoding comes from charset-normalizer where it is not UTF-8; Python's csv module parses, under the
 delimiter that splits the beginning of the file most evenly.
@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 from helios.corpus.budget import RecordShapeError, check
 from helios.corpus.encoding import broken_reason, decode, is_broken
-from helios.corpus.grid import split_grid
+from helios.corpus.grid import grid_records, sheet_grids
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
-from helios.corpus.shape import shaped_table
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
 
@@ -22,38 +21,34 @@ _SUFFIXES = (".csv", ".tsv", ".tab")
 _DELIMITERS = (",", "\t", ";", "|")
 _PROBED_ROWS = 100
 _FIELD_LIMIT = 1 << 30
-_JUDGEMENTS = (b"query-id\tcorpus-id", b"query_id\tcorpus_id", b"qid\t0\t")
 
 
 def detect(source: SourceFile) -> bool:
-    """By the file name's ending; relevance judgements are no corpus."""
-    return source.suffix in _SUFFIXES and not source.head.lower().startswith(_JUDGEMENTS)
+    """By the file name's ending."""
+    return source.suffix in _SUFFIXES
 
 
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
-    """The table of the file; rows that cannot be parsed or decoded are rejected one by one."""
+    """The tables of the file; rows that cannot be parsed or decoded are rejected one by one."""
     try:
-        text = decode(source.read())
-        rows = []
-        cells = 0
-        for line, row in _rows(source, text, rejection):
-            cells += len(row)
-            check(source.budget, "cells", cells, "cells of the table")
-            if any(map(str.strip, row)):
-                rows.append((line, row))
-        if not rows:
-            raise RecordError(source.path, None, "no rows; the file is empty", record_id=source.base_id)
-        grid = split_grid([row for _, row in rows])
-        title, *notes = grid.titles or (source.stem.replace("_", " "),)
-        intro = "\n".join(notes)
-        table = shaped_table(source.base_id, title, grid.header, grid.rows, intro=intro, budget=source.budget)
+        yield from table_records(source, decode(source.read()), rejection)
     except RecordError as error:
         rejection.reject(error)
-        return
     except RecordShapeError as error:
         rejection.reject(source.error(error))
-        return
-    yield Parsed(table, rows[0][0])
+
+
+def table_records(source: SourceFile, text: str, rejection: Rejection) -> Iterator[Parsed]:
+    """The tables of decoded text, the first with the file's id."""
+    lines, rows = [], []
+    cells = 0
+    for line, row in _rows(source, text, rejection):
+        cells += len(row)
+        check(source.budget, "cells", cells, "cells of the table")
+        lines.append(line)
+        rows.append(tuple(map(str.strip, row)))
+    for record in grid_records(source.base_id, source.title, sheet_grids(rows), budget=source.budget):
+        yield Parsed(record, lines[0])
 
 
 def sniff_delimiter(text: str, *, suffix: str = "") -> str:

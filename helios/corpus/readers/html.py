@@ -1,7 +1,7 @@
 """HTML pages: tables with spans expanded, infoboxes, and the text around them as passages."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lxml import etree
@@ -38,6 +38,11 @@ _INLINE = {
     *("label", "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt"),
     *("u", "var", "wbr", "img", "data", "ruby", "rb", "rt", "rp"),
 }
+_MARK = re.compile(r"\s?\[(?:\d{1,3}|[a-z]|(?:note|lower-alpha|nb|n) ?\d{0,2})\](?!\()", re.IGNORECASE)
+"""A footnote mark."""
+_SITE = re.compile(r"(.+\S)\s+([-–—|·•»]|::)\s+(\S.*)")
+_SITE_WORDS = 4
+_LAYOUT_ROLES = {"presentation", "none"}
 _NOTES = {"reference", "mw-editsection", "noprint"}
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _MAX_COLUMN_SPAN = 1000
@@ -67,7 +72,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     except RecordShapeError as error:
         rejection.reject(source.error(error))
         return
-    title = _page_title(root) or source.stem.replace("_", " ")
+    title = _page_title(root) or source.title
     url = next(iter(root.xpath("//link[@rel='canonical']/@href")), "")
     try:
         for record in page_records(source.base_id, title, blocks(root, source.budget), url=url, budget=source.budget):
@@ -95,7 +100,9 @@ def blocks(root: Any, budget: CorpusBudget) -> Iterator[Block]:
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
         tag = element.tag
-        if event == "start" and (_is_hidden(element) or tag in _HEADINGS or tag == "table"):
+        if event == "start" and (
+            _is_hidden(element) or tag in _HEADINGS or (tag == "table" and not _is_layout(element))
+        ):
             if not _is_hidden(element):
                 yield from _paragraph(text)
                 yield from _heading(element) if tag in _HEADINGS else _tables(element, budget)
@@ -125,11 +132,11 @@ def _heading(element: Any) -> Iterator[Heading]:
 
 def _tables(element: Any, budget: CorpusBudget) -> Iterator[PageTable]:
     """The table, then those nested in its cells."""
-    caption = " ".join(_text(node) for node in element.iterchildren("caption"))
+    caption = " ".join(_cell_text(node) for node in element.iterchildren("caption"))
     rows = _expand(element, budget)
     if any(cell for row, _ in rows for cell in row):
         if "infobox" in (element.get("class") or "").lower():
-            yield PageTable((), list(_attributes(element)), caption, TableKind.INFOBOX)
+            yield PageTable((), list(_attributes(element, caption)), kind=TableKind.INFOBOX)
         else:
             yield _plain_table(rows, caption)
     for nested in element.iterdescendants("table"):
@@ -164,7 +171,7 @@ def _expand(table: Any, budget: CorpusBudget) -> list[tuple[tuple[str, ...], boo
         own = [cell for cell in row if cell.tag in ("td", "th")]
         for cell in own:
             _hang(cells, hanging, below)
-            text, height = _text(cell), _span(cell, "rowspan", _MAX_ROW_SPAN)
+            text, height = _cell_text(cell), _span(cell, "rowspan", _MAX_ROW_SPAN)
             for _ in range(_span(cell, "colspan", _MAX_COLUMN_SPAN)):
                 if height > 1:
                     below[len(cells)] = (height - 1, text)
@@ -208,11 +215,16 @@ def _span(cell: Any, name: str, most: int) -> int:
     return most if number == 0 and name == "rowspan" else max(1, min(number, most))
 
 
-def _attributes(table: Any) -> Iterator[tuple[str, str]]:
-    """Rows of an infobox as (attribute, value); an attribute under a group is "group / attribute"."""
+def _attributes(table: Any, caption: str) -> Iterator[tuple[str, str]]:
+    """Rows of an infobox as (attribute, value); an attribute under a group is "group / attribute".
+
+    Its caption, or else a first row that is a header cell, is what it is about.
+    """
     group = ""
-    for number, row in enumerate(_own_rows(table)):
-        cells = [(cell.tag, _text(cell)) for cell in row if cell.tag in ("td", "th")]
+    if caption:
+        yield "name", caption
+    for number, row in enumerate(_own_rows(table), int(bool(caption))):
+        cells = [(cell.tag, _cell_text(cell)) for cell in row if cell.tag in ("td", "th")]
         cells = [(tag, text) for tag, text in cells if text]
         if len(cells) == 1 and cells[0][0] == "th":
             group = cells[0][1] if number else ""
@@ -223,6 +235,23 @@ def _attributes(table: Any) -> Iterator[tuple[str, str]]:
         elif cells:
             name = " / ".join(filter(None, (group, cells[0][1])))
             yield name, " ; ".join(text for _, text in cells[1:])
+
+
+def _cell_text(element: Any) -> str:
+    """Visible text of a cell without footnote marks, unless it is nothing but such a mark."""
+    text = _text(element)
+    return _MARK.sub("", text).strip() or text
+
+
+def _is_layout(table: Any) -> bool:
+    """Whether a table only arranges a page: by its role, or because others are in it and it names no column."""
+    if (table.get("role") or "").lower() in _LAYOUT_ROLES:
+        return True
+    if "infobox" in (table.get("class") or "").lower() or next(table.iterdescendants("table"), None) is None:
+        return False
+    return next(table.iterchildren("caption", "thead"), None) is None and not any(
+        cell.tag == "th" for row in _own_rows(table) for cell in row
+    )
 
 
 def _text(element: Any) -> str:
@@ -250,10 +279,20 @@ def _is_hidden(element: Any) -> bool:
 
 
 def _page_title(root: Any) -> str:
-    """The <title>, else the first h1."""
-    for path in ("//head/title", "//h1"):
-        for element in root.xpath(path):
-            title = " ".join("".join(element.itertext()).split())
-            if title:
-                return title
-    return ""
+    """The <title> without the name of the site, else the first h1."""
+    titles = [" ".join("".join(element.itertext()).split()) for element in root.xpath("//head/title")]
+    headings = [" ".join("".join(element.itertext()).split()) for element in root.xpath("//h1")]
+    sites = root.xpath("//meta[@property='og:site_name' or @name='application-name']/@content")
+    title = next(filter(None, titles), "")
+    return _without_site(title, headings, sites) or next(filter(None, headings), "")
+
+
+def _without_site(title: str, headings: Sequence[str], sites: Sequence[str]) -> str:
+    """A title up to the site's name: known as such, behind what the page's heading says, or short and behind a bar."""
+    parts = _SITE.fullmatch(title)
+    if parts is None:
+        return title
+    name, mark, site = parts.groups()
+    is_site = site.lower() in {"wikipedia", *map(str.lower, map(str.strip, sites))} or site.startswith("Wikipedia,")
+    is_short = mark in "|»::" and len(site.split()) <= _SITE_WORDS
+    return name if is_site or is_short or name in headings else title

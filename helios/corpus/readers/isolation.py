@@ -43,12 +43,18 @@ def read_isolated(format_name: str, source: SourceFile, rejection: Rejection) ->
                 case ["end"]:
                     yield _table(header, rows)
                 case ["reject", line, reason, record_id, record]:
-                    rejection.reject(RecordError(source.path, line, reason, record_id=record_id), record)
+                    path = Path(f"{source.path}{rejection.current.removeprefix(source.name)}")
+                    rejection.reject(RecordError(path, line, reason, record_id=record_id), record)
+                case ["begin", name, inner_format]:
+                    rejection.begin(name, inner_format)
+                case ["passed over", name, reason]:
+                    rejection.pass_over(name, reason)
                 case ["position", consumed]:
                     source.position.consumed = consumed
                 case ["done", is_last]:
                     done = not is_last
     except EOFError:
+        rejection.begin(source.name, format_name)
         rejection.reject(RecordError(source.path, None, process.ending(source), record_id=source.base_id))
     finally:
         if done:

@@ -16,23 +16,25 @@ _PROBED_LINES = 20
 
 
 def detect(source: SourceFile) -> bool:
-    """A .jsonl or .ndjson file with a table or passage among its first lines.
+    """A .jsonl or .ndjson file with a table or passage, and its id, among its first lines.
 
     A file whose first lines are all broken counts as well, so that it is reported and not passed over.
     """
-    if source.suffix not in (".jsonl", ".ndjson") or _is_beir_queries(source):
+    if source.suffix not in (".jsonl", ".ndjson"):
         return False
     if source.is_damaged:
         return True
-    broken = False
+    parsed = broken = False
     for line in source.head.split(b"\n")[:_PROBED_LINES]:
         try:
             value = json.loads(line.removeprefix(_BOM))
         except (ValueError, RecursionError):
             broken = broken or bool(line.strip())
             continue
-        return is_record(value)
-    return broken
+        parsed = True
+        if is_record(value) and record_id(value) is not None:
+            return True
+    return broken and not parsed
 
 
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
@@ -63,9 +65,3 @@ def _parse_line(source: SourceFile, number: int, line: bytes) -> Table | Passage
     except ValueError:  # Python's own limit
         reason = f"a number of more than {sys.get_int_max_str_digits():,} digits"
     raise RecordError(source.path, number, reason, record_id=record_id(value))
-
-
-def _is_beir_queries(source: SourceFile) -> bool:
-    """A queries file that lies beside a corpus file."""
-    names = ("corpus.jsonl", "corpus.jsonl.gz")
-    return source.stem.lower() == "queries" and any((source.path.parent / name).exists() for name in names)

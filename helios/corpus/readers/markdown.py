@@ -44,7 +44,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         return
     named = _FRONT_TITLE.search(front.group(1)) if front else None
     first = next((block.text for block in page if isinstance(block, Heading) and block.level == 1), "")
-    title = (named.group(1) if named else "") or first or source.stem.replace("_", " ")
+    title = (named.group(1) if named else "") or first or source.title
     try:
         for record in page_records(source.base_id, title, iter(page), budget=source.budget):
             yield Parsed(record)

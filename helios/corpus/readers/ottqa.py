@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import ijson
 
 from helios.corpus.budget import Nesting, RecordShapeError, check, check_nesting
-from helios.corpus.record import Parsed, parse_record, record_id
+from helios.corpus.record import Parsed, first_object, is_record, parse_record, record_id
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import DAMAGED, SourceFile
 from helios.errors import RecordError
@@ -134,15 +134,17 @@ def _shape(source: SourceFile) -> _Shape:
         pass
     match events:
         case [("start_map", _), ("map_key", key), ("string" | "null" | "start_array", _)] if key in _TABLE_FIELDS:
-            return _Shape.TABLE
-        case [("start_map", _), ("map_key", _), ("string", _)]:
+            return _Shape.TABLE if b'"header"' in source.head else _Shape.OTHER
+        case [("start_map", _), ("map_key", str(key)), ("string", _)] if key.startswith("/"):
             return _Shape.PASSAGES
         case [("start_map", _), ("map_key", _), ("start_map", _)]:
             return _Shape.TABLES if b'"header"' in source.head else _Shape.OTHER
         case [("start_array", _), ("start_map", _), *rest]:
+            if (first := first_object(source.head)) is not None:
+                return _Shape.ARRAY if is_record(first) and record_id(first) is not None else _Shape.OTHER
             keys = {value for event, value in rest if event == "map_key"}
-            known = not keys.isdisjoint({"header", "text", "content"}) and "question" not in keys
-            return _Shape.ARRAY if known else _Shape.OTHER
+            known = "text" in keys or {"content", "type"} <= keys or ("header" in keys and keys & {"rows", "data"})
+            return _Shape.ARRAY if known and keys & {"id", "_id", "uid"} else _Shape.OTHER
     return _Shape.OTHER
 
 

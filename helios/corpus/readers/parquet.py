@@ -28,7 +28,7 @@ def detect(source: SourceFile) -> bool:
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Records where the columns are those of a record (id, and text or header and rows), else one table."""
     try:
-        with pq.ParquetFile(source.path) as file:
+        with source.seekable() as raw, pq.ParquetFile(raw) as file:
             names = file.schema_arrow.names
             if _IDS & set(names) and ("text" in names or {"header", "rows"} <= set(names)):
                 yield from _read_records(source, file, rejection)
@@ -70,13 +70,14 @@ def _read_table(source: SourceFile, file: pq.ParquetFile) -> Parsed:
         rows.extend(zip(*columns, strict=True))
         length += sum(len(value) for column in columns for value in column if isinstance(value, str))
         check(source.budget, "text_mb", length, "text of the table")
-    title = source.stem.replace("_", " ")
-    return Parsed(shaped_table(source.base_id, title, names, rows, budget=source.budget))
+    return Parsed(shaped_table(source.base_id, source.title, names, rows, budget=source.budget))
 
 
 def _text(value: Any) -> Any:
     """Plain values stay; times become ISO, bytes text or hexadecimal, nested values JSON."""
     match value:
+        case datetime.datetime() if value.time() == datetime.time() and value.tzinfo is None:
+            return value.date().isoformat()
         case datetime.datetime() | datetime.date() | datetime.time():
             return value.isoformat()
         case decimal.Decimal():

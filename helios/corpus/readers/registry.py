@@ -1,23 +1,40 @@
 """`read_corpus`: find the files, recognise each one's format, yield its records, watch over ids."""
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from helios.config import CorpusBudget
 from helios.corpus.budget import STANDARD
-from helios.corpus.readers import beir, delimited, html, jsonl, markdown, ottqa, parquet, workbook
+from helios.corpus.files import FileList
+from helios.corpus.readers import (
+    archive,
+    beir,
+    data,
+    delimited,
+    docx,
+    html,
+    jsonl,
+    mail,
+    markdown,
+    ottqa,
+    parquet,
+    pdf,
+    pptx,
+    sheets,
+    text,
+    workbook,
+    xml,
+)
 from helios.corpus.readers.isolation import read_isolated
+from helios.corpus.readers.passed import passed_over, unknown
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import OnError, Rejection, RejectsWriter
 from helios.corpus.seen import SeenIds
 from helios.corpus.source import SourceFile, corpus_files
 from helios.errors import CorpusError, RecordError
 from helios.types import Passage, Table
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +48,30 @@ class Format:
     """Files of this format repeat passages among each other; the first one counts and none is an error."""
     isolated: bool = True
     """Whether it is read in a process of its own, with limited memory."""
+    holds_files: bool = False
+    """Whether there are files of their own within it."""
+    prepared: bool = False
+    """Whether every line was written to be a record: one that is none is a mistake that somebody wants to know of."""
 
 
 FORMATS: tuple[Format, ...] = (
     Format("parquet", parquet.detect, parquet.read),
     Format("xlsx", workbook.detect, workbook.read),
-    Format("beir", beir.detect, beir.read, isolated=False),
-    Format("jsonl", jsonl.detect, jsonl.read, isolated=False),
+    Format("docx", docx.detect, docx.read),
+    Format("pptx", pptx.detect, pptx.read),
+    Format("sheets", sheets.detect, sheets.read),
+    Format("pdf", pdf.detect, pdf.read),
+    Format("zip", archive.detect, archive.read, holds_files=True),
+    Format("mail", mail.detect, mail.read, holds_files=True),
+    Format("beir", beir.detect, beir.read, isolated=False, prepared=True),
+    Format("jsonl", jsonl.detect, jsonl.read, isolated=False, prepared=True),
     Format("ottqa", ottqa.detect, ottqa.read, repeats_passages=True),
+    Format("data", data.detect, data.read),
     Format("csv", delimited.detect, delimited.read),
     Format("markdown", markdown.detect, markdown.read),
     Format("html", html.detect, html.read),
+    Format("xml", xml.detect, xml.read),
+    Format("text", text.detect, text.read),
 )
 """Every known format; the first that recognises a file reads it."""
 
@@ -51,6 +81,7 @@ def read_corpus(
     *,
     on_error: OnError = "stop",
     rejects: RejectsWriter | None = None,
+    files: FileList | None = None,
     budget: CorpusBudget = STANDARD,
     follow_links: bool = False,
 ) -> Iterator[Table | Passage]:
@@ -58,20 +89,29 @@ def read_corpus(
 
     Files in a folder that are no corpus (questions, judgements, settings) are passed over. With
     `on_error="stop"` the first bad record raises RecordError; with "skip" it is written to `rejects`
-    and the rest is kept; so is a file, or a record, that exceeds the budget. Links that leave the folder
-    are passed over unless `follow_links`. CorpusError if nothing can be read at all.
+    and the rest is kept; so is a file, or a record, that exceeds the budget. "auto" skips what cannot be read
+    in a folder, but stops at a line of JSON lines, and for a single file. Links that leave the folder
+    are passed over unless `follow_links`. What became of every file is told to `files`. CorpusError if nothing
+    can be read at all.
     """
-    rejection = Rejection(on_error, rejects)
-    return _read_files(Path(path), rejection, budget, follow_links=follow_links)
+    path = Path(path)
+    rejection = Rejection("stop" if on_error == "auto" and path.is_file() else on_error, rejects, files)
+    return _read_files(path, rejection, budget, follow_links=follow_links)
 
 
 def recognise(source: SourceFile) -> Format | None:
     """The format of a file, None where it is no corpus file."""
-    return next((known for known in FORMATS if known.detect(source)), None)
+    return None if passed_over(source) else next((known for known in FORMATS if known.detect(source)), None)
+
+
+def why_passed_over(source: SourceFile) -> str:
+    """Why a file that `recognise` has no format for is not read."""
+    return passed_over(source) or unknown(source)
 
 
 def read_file(known: Format, source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Records of one file, which may repeat ids."""
+    rejection.begin(source.name, known.name, prepared=known.prepared)
     if known.isolated:
         return read_isolated(known.name, source, rejection)
     return known.read(source, rejection)
@@ -81,36 +121,43 @@ def _read_files(
     path: Path, rejection: Rejection, budget: CorpusBudget, *, follow_links: bool
 ) -> Iterator[Table | Passage]:
     seen_tables, seen_passages = SeenIds(), SeenIds()
-    readable = False
+    reason = "nothing here is a corpus"
     for source in _sources(path, rejection, budget, follow_links=follow_links):
         known = recognise(source)
         if known is None:
-            log.info("%s: not a corpus file, passed over", source.path)
+            rejection.pass_over(source.name, why_passed_over(source))
+            if path.is_file():
+                reason = why_passed_over(source)
             continue
-        readable = True
+        reason = ""
         for parsed in read_file(known, source, rejection):
-            record = replace(parsed.record, source=source.name)
+            record = replace(parsed.record, source=rejection.current)
             if isinstance(record, Table):
                 what, record_id, is_new = "table", record.table_id, seen_tables.add(record.table_id)
             else:
                 what, record_id, is_new = "passage", record.passage_id, seen_passages.add(record.passage_id)
             if is_new:
+                rejection.add(record)
                 yield record
             elif what == "table" or not known.repeats_passages:
-                reason = f"duplicate {what} id {record_id!r}"
-                error = RecordError(source.path, parsed.line, reason, record_id=record_id)
+                duplicate = f"duplicate {what} id {record_id!r}"
+                error = RecordError(source.path, parsed.line, duplicate, record_id=record_id)
                 rejection.reject(error, json.dumps(asdict(record), ensure_ascii=False))
-    if not readable:
+    if reason:
         names = ", ".join(known.name for known in FORMATS)
-        raise CorpusError(f"{path}: nothing here is a corpus; known formats: {names}")
+        raise CorpusError(f"{path}: {reason}; known formats: {names}")
 
 
 def _sources(path: Path, rejection: Rejection, budget: CorpusBudget, *, follow_links: bool) -> Iterator[SourceFile]:
     """The files to read; those of a folder that cannot be opened are rejected."""
-    for name, file in corpus_files(path, follow_links=follow_links):
+    for name, file, reason in corpus_files(path, follow_links=follow_links):
+        if reason:
+            rejection.pass_over(name, reason)
+            continue
         try:
             yield SourceFile.open(file, name, budget)
         except CorpusError as error:
             if path.is_file():
                 raise
+            rejection.begin(name, "")
             rejection.reject(RecordError(file, None, str(error)))

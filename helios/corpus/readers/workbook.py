@@ -1,4 +1,4 @@
-"""XLSX: one table a sheet; merged cells are filled, formulas give the value that was last computed.
+"""XLSX: the tables of every sheet; merged cells are filled, formulas give the value that was last computed.
 
 A formula that was never computed (a file written by a program that does not calculate) is an empty cell.
 """
@@ -15,11 +15,12 @@ from lxml import etree
 from openpyxl.utils import range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 
-from helios.corpus.budget import RecordShapeError, check, check_expansion
-from helios.corpus.grid import Grid, split_grid
+from helios.corpus.budget import RecordShapeError, check
+from helios.corpus.grid import Area, Grid, areas, grid_records, split_grid, with_notes
+from helios.corpus.readers.extra import check_parts
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
-from helios.corpus.shape import shaped_table
+from helios.corpus.shape import cell_text
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
 
@@ -42,7 +43,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         _check_archive(source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            book = openpyxl.load_workbook(source.path, data_only=True)
+            book = openpyxl.load_workbook(source.seekable(), data_only=True)
     except RecordShapeError as error:
         rejection.reject(source.error(error))
         return
@@ -51,9 +52,9 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         return
     try:
         for sheet in book.worksheets:
-            grid = _sheet_grid(sheet)
-            if grid is not None:
-                yield Parsed(_sheet_table(source, sheet.title, grid))
+            base_id, grids = f"{source.base_id}#{sheet.title}", _sheet_grids(sheet)
+            for record in grid_records(base_id, source.title, grids, section=sheet.title, budget=source.budget):
+                yield Parsed(record)
     except RecordShapeError as error:
         rejection.reject(source.error(error))
     finally:
@@ -65,12 +66,9 @@ def _check_archive(source: SourceFile) -> None:
 
     openpyxl makes an object of every cell that a merged range covers.
     """
-    with zipfile.ZipFile(source.path) as archive:
-        parts = archive.infolist()
-        size = sum(part.file_size for part in parts)  # zipfile unpacks no more of a part than this says
-        check(source.budget, "file_mb", size, "size of the unpacked file")
-        check_expansion(source.budget, source.size, size, "unpacked data")
-        for part in parts:
+    with source.seekable() as raw, zipfile.ZipFile(raw) as archive:
+        check_parts(source, archive)
+        for part in archive.infolist():
             with archive.open(part) as content:
                 check(source.budget, "cells", _reach(content), f"cells that {part.filename} reaches over")
 
@@ -92,49 +90,34 @@ def _reach(content: IO[bytes]) -> int:
     return max(rows * columns, merged)
 
 
-def _sheet_table(source: SourceFile, sheet: str, grid: Grid) -> Any:
-    title, *notes = grid.titles or (source.stem.replace("_", " "),)
-    intro = "\n".join(notes)
-    table_id = f"{source.base_id}#{sheet}"
-    return shaped_table(table_id, title, grid.header, grid.rows, section=sheet, intro=intro, budget=source.budget)
-
-
-def _sheet_grid(sheet: Any) -> Grid | None:
-    """The sheet's cells without blank rows and outer blank columns; None if it has no value."""
-    rows = [[_cell(cell) for cell in row] for row in sheet.iter_rows()]
+def _sheet_grids(sheet: Any) -> Iterator[Grid]:
+    """The tables of a sheet, mostly one."""
+    cells = [[_cell(cell) for cell in row] for row in sheet.iter_rows()]
     spans = [(area.min_row - 1, area.min_col - 1, area.max_row, area.max_col) for area in sheet.merged_cells.ranges]
     for top, left, bottom, right in spans:
-        value = rows[top][left] if top < len(rows) and left < len(rows[top]) else None
-        for row in rows[top:bottom]:
+        value = cells[top][left] if top < len(cells) and left < len(cells[top]) else None
+        for row in cells[top:bottom]:
             row[left:right] = [value] * len(row[left:right])
-    used_rows = [number for number, row in enumerate(rows) if any(_present(cell) for cell in row)]
-    if not used_rows:
-        return None
-    used = [
-        column
-        for column in range(max(map(len, rows)))
-        if any(column < len(rows[number]) and _present(rows[number][column]) for number in used_rows)
-    ]
-    cells = [rows[number][used[0] : used[-1] + 1] for number in used_rows]
-    grid = split_grid(cells)
-    depth = _header_depth(spans, used_rows, grid.first_row - bool(grid.header))
-    return split_grid(cells, header_rows=depth) if depth > 1 else grid
+    rows = [tuple(map(cell_text, row)) for row in cells]
+    for area in areas(rows):
+        own = area.cells(rows)
+        grid = split_grid(own)
+        depth = _header_depth(spans, area, grid.first_row - bool(grid.header))
+        if depth > 1 and not grid.is_form:
+            grid = split_grid(own, header_rows=depth)
+        yield with_notes(grid, rows, area)
 
 
-def _header_depth(spans: list[tuple[int, int, int, int]], used_rows: list[int], header: int) -> int:
+def _header_depth(spans: list[tuple[int, int, int, int]], area: Area, header: int) -> int:
     """Header rows: a cell merged downwards spans them all, one merged sideways has names below it."""
-    if header >= len(used_rows):
+    if header >= len(area.rows):
         return 1
-    row = used_rows[header]
+    row = area.rows[header]
     depth = 1
     for top, left, bottom, right in spans:
-        if top == row:
+        if top == row and left in area.columns:
             depth = max(depth, bottom - top, 2 if right - left > 1 and bottom - top == 1 else 1)
-    return min(depth, len(used_rows) - header)
-
-
-def _present(value: object) -> bool:
-    return value is not None and value != ""
+    return min(depth, len(area.rows) - header)
 
 
 def _cell(cell: Any) -> object:

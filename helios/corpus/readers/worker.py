@@ -68,14 +68,19 @@ def _items(request: dict[str, Any], budget: CorpusBudget) -> Iterator[tuple[int,
             yield 0, ["position", source.position.consumed]
     except MemoryError:
         reason = f"needs more than the {budget.memory_mb} MB of memory that advanced.corpus.memory_mb allows"
-        rejected = [(0, ["reject", None, reason, None, ""])]
+        rejected = [_whole(request), (0, ["reject", None, reason, None, ""])]
     except (RecordShapeError, CorpusError) as error:
-        rejected.append((0, ["reject", None, str(error), None, ""]))
+        rejected += (_whole(request), (0, ["reject", None, str(error), None, ""]))
     except Exception as error:  # noqa: BLE001
         why = f"{type(error).__name__}: {str(error)[:200]}"  # lxml says no more where memory ends
         reason = f"the file is damaged, or needs more memory than advanced.corpus.memory_mb allows ({why})"
-        rejected.append((0, ["reject", None, reason, None, ""]))
+        rejected += (_whole(request), (0, ["reject", None, reason, None, ""]))
     yield from rejected
+
+
+def _whole(request: dict[str, Any]) -> tuple[int, Item]:
+    """What follows is of the file itself, and not of one within it."""
+    return 0, ["begin", request["name"], request["format"]]
 
 
 class _Collecting(Rejection):
@@ -84,6 +89,12 @@ class _Collecting(Rejection):
     def __init__(self, items: list[tuple[int, Item]]) -> None:
         super().__init__()
         self._items = items
+
+    def begin(self, name: str, format_name: str, *, prepared: bool = False) -> None:
+        self._items.append((0, ["begin", name, format_name]))
+
+    def pass_over(self, name: str, reason: str) -> None:
+        self._items.append((0, ["passed over", name, reason]))
 
     def reject(self, error: RecordError, record: str = "") -> None:
         self._items.append((len(record), ["reject", error.line, error.reason, error.record_id, record]))
