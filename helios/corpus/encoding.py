@@ -29,7 +29,7 @@ _DECLARED = frozenset(
 """What a page may declare, by Python's names: the encodings of the web. Others hide text, or
 take time that grows with the square of the page."""
 _SAMPLE_BYTES = 1 << 18
-_SPARSE = 0.003
+_SPARSE = 0.01
 _BROKEN = re.compile("[\udc80-\udcff]")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -85,7 +85,7 @@ def _guess(sample: bytes) -> str:
     if not guesses:
         return _WESTERN
     if sum(byte > 0x7F for byte in sample) < _SPARSE * len(sample):
-        return _WESTERN  # a few signs such as £ say nothing about the language
+        return _WESTERN  # a few signs such as £ or é say nothing of the language
     likely = [guess.encoding for guess in guesses if _rank(guess) == _rank(guesses[0])]
     return _WESTERN if _WESTERN in likely else guesses[0].encoding
 

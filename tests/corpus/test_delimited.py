@@ -166,3 +166,8 @@ def test_tables_one_below_the_other(tmp_path):
     first, second = read_corpus(tmp_path / "t.csv")
     assert (first.table_id, second.table_id) == ("t.csv", "t.csv#table-2")
     assert second.header == ("c", "d")
+
+
+def test_a_few_signs_are_western(tmp_path):
+    table = read_one(tmp_path / "t.csv", ("Job,Labour £\n" + "Harbour bike,72\n" * 200 + "Café,1\n").encode("latin-1"))
+    assert (table.header[1], table.rows[-1][0]) == ("Labour £", "Café")
