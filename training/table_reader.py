@@ -22,6 +22,7 @@ from pydantic import Field
 
 from helios.config import Section
 from helios.engine import Engine
+from helios.evaluation.folders import is_right
 from helios.evaluation.questions import read_records
 from helios.models.card import ModelCard, data_file, write_card
 from helios.models.trees import Trees
@@ -76,7 +77,8 @@ class Lesson:
     """A question, its answer's items, and the source that it is of."""
 
     question: str
-    items: tuple[str, ...]
+    items: tuple[tuple[str, ...], ...]
+    """What the answer names, each in its accepted forms; none where there is no answer."""
     source: str
 
 
@@ -149,8 +151,10 @@ def lessons(engine: Engine, questions: Path | None, settings: TableReaderSetting
     found: list[Lesson] = []
     if questions is not None:
         for _, record in read_records(questions):
-            items = record["items"] if "items" in record else [record["answer"]]
-            found.append(Lesson(record["question"], tuple(map(str, items)), f"{index_name}: {questions.name}"))
+            items = record["items"] if "items" in record else record["answer"]
+            forms = [items] if isinstance(items, str) else [[one] if isinstance(one, str) else one for one in items]
+            given = tuple(tuple(form) if isinstance(form, list) else (form,) for form in forms)
+            found.append(Lesson(record["question"], given, f"{index_name}: {questions.name}"))
         chance.shuffle(found)
         del found[settings.limit :]
     ids = list(engine.corpus.tables.ids())
@@ -160,7 +164,7 @@ def lessons(engine: Engine, questions: Path | None, settings: TableReaderSetting
         table = engine.corpus.tables.get(table_id)
         if len(made) < settings.made and 3 <= len(table.rows) <= settings.largest:
             about = made_questions(Sheet.of(table), chance, count=settings.per_table)
-            made += [Lesson(one.question, one.items, "made") for one in about]
+            made += [Lesson(one.question, tuple((item,) for item in one.items), "made") for one in about]
     return [*found, *made[: settings.made]]
 
 
@@ -213,9 +217,11 @@ def read_examples(path: Path) -> list[Example]:
         return [Example(str(source), *arrays) for source, *arrays in zip(file["sources"], *parts, strict=True)]
 
 
-def same_items(items: Sequence[str], gold: Sequence[str]) -> bool:
-    """Whether two answers name the same things; numbers are compared as numbers."""
-    return bool(gold) and {_folded(item) for item in items} == {_folded(item) for item in gold}
+def same_items(items: Sequence[str], gold: Sequence[Sequence[str]]) -> bool:
+    """Whether an answer names the same things, in any of their forms; numbers are compared as numbers."""
+    if all(len(forms) == 1 for forms in gold):
+        return bool(gold) and {_folded(item) for item in items} == {_folded(forms[0]) for forms in gold}
+    return is_right(", ".join(items), gold)
 
 
 def _folded(item: str) -> str:

@@ -13,9 +13,12 @@ from helios.terminal import escape, printable
 
 if TYPE_CHECKING:
     from helios.index.reader import Corpus
+    from helios.types import Evidence
 
 EDGES = 50
 """Edges that an answer is read from."""
+SHOWN = 3
+"""Edges that are shown where there is no answer."""
 NOTES = {
     Support.CITED: "no citation holds the answer word by word",
     Support.UNSUPPORTED: "unsupported: no citation checked out",
@@ -23,7 +26,9 @@ NOTES = {
 
 
 def ask_command(
-    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    asked: Annotated[
+        list[str], typer.Argument(metavar="[FOLDER] QUESTION", help="The question, in quotes; a folder before it.")
+    ],
     index: Annotated[Path | None, typer.Option("--index", "-i", help="Folder of the index.")] = None,
     sources: Annotated[
         Path | None,
@@ -51,19 +56,30 @@ def ask_command(
         list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
     ] = None,
 ) -> None:
-    """Answer a question and cite the cells and sentences that say so, or say why not."""
+    """Answer a question and cite the cells and sentences that say so, or say why not.
+
+    What is asked is an index, registered sources, or just a folder of files: its index is kept in the user's cache.
+    """
+    if len(asked) > 2:
+        raise typer.BadParameter("expected a question, or a folder and a question; put the question in quotes")
+    question, folder = asked[-1], Path(asked[0]) if len(asked) > 1 else None
     if not question.strip():
         raise typer.BadParameter("the question is empty")
     if model and not llm:
         raise typer.BadParameter("--model needs --llm, the address of its server")
-    if (index is None) == (sources is None):
-        raise typer.BadParameter("give either --index, a folder, or --sources, a file of registered sources")
+    if sum(one is not None for one in (index, sources, folder)) != 1:
+        raise typer.BadParameter(
+            'give one of: a folder before the question, as in helios ask FOLDER "…"; --index, the folder of an index; '
+            "--sources, a file of registered sources"
+        )
     from helios.engine import Engine
-    from helios.reading.asking import llm_overrides
+    from helios.reading.asking import answer_question, llm_overrides
 
     settings = llm_overrides(llm, model, overrides or ())
-    if where is not None and index is None:
-        raise typer.BadParameter("--where selects from an index: give --index")
+    if where is not None and sources is not None:
+        raise typer.BadParameter("--where selects from an index: give --index, or a folder")
+    if folder is not None:
+        index = _indexed(folder)
     if index is None:
         assert sources is not None
         from helios.routing.cli import ask_sources
@@ -71,12 +87,28 @@ def ask_command(
         ask_sources(question, sources, k=k, config=config, overrides=settings, as_json=as_json)
         return
     with Engine.open(index, config=config, overrides=settings) as engine:
-        answer = engine.ask(question, k=k or EDGES, where=where)
+        answer, evidence = answer_question(engine, engine.reader, question, k=k or EDGES, where=where)
         shown = answer_json(answer, engine.corpus)
+    if answer.abstained:
+        shown["evidence"] = evidence.to_dict()["edges"][:SHOWN]
     if as_json:
         typer.echo(printable(json.dumps(shown, indent=2, ensure_ascii=False)))
     else:
         _print(shown, answer)
+        if answer.abstained:
+            _print_evidence(evidence)
+
+
+def _indexed(folder: Path) -> Path:
+    """The index of a folder, made by the sibling that builds indexes."""
+    from importlib.metadata import entry_points
+
+    from helios.errors import HeliosError
+
+    for point in entry_points(group="helios.folders"):
+        index: Path = point.load()(folder)
+        return index
+    raise HeliosError("this installation cannot build indexes: install helios-retrieval, or give --index")
 
 
 def answer_json(answer: Answer, corpus: "Corpus") -> dict[str, Any]:
@@ -89,6 +121,16 @@ def answer_json(answer: Answer, corpus: "Corpus") -> dict[str, Any]:
         plain["segment"] = str(citation.segment_id) if citation.segment_id else None
         plain["place"] = place_of(citation, corpus)
     return document
+
+
+def _print_evidence(evidence: "Evidence") -> None:
+    from helios.retrieval.cli import print_edge
+
+    console = Console(highlight=False)
+    if evidence.edges:
+        console.print("[dim]the best evidence:[/dim]")
+    for edge in evidence.edges[:SHOWN]:
+        print_edge(console, edge)
 
 
 def _print(shown: dict[str, Any], answer: Answer) -> None:

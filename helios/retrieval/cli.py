@@ -44,9 +44,7 @@ def _print(evidence: Evidence, *, filtered: bool = False) -> None:
     if not evidence.edges:
         console.print(f"no evidence found: {'nothing passes the filter' if filtered else 'the index is empty'}")
     for edge in evidence.edges:
-        console.print(f"[bold]{edge.rank:>2}[/bold]  [dim]{edge.probability:4.0%}  {_kind(edge)}[/dim]")
-        for line in _lines(edge):
-            console.print(line, soft_wrap=True)
+        print_edge(console, edge)
         for match in edge.matches:
             console.print(
                 f"        [dim]{escape(match.query_token)} → {escape(match.word)}  {match.similarity:.2f}  "
@@ -57,6 +55,13 @@ def _print(evidence: Evidence, *, filtered: bool = False) -> None:
     if evidence.timings_ms:
         total = sum(evidence.timings_ms.values())
         console.print(f"[dim]{len(evidence.edges)} edges in {total:.0f} ms[/dim]")
+
+
+def print_edge(console: Console, edge: EvidenceEdge) -> None:
+    """One piece of evidence: its rank, how likely it is evidence, the row and the passage."""
+    console.print(f"[bold]{edge.rank:>2}[/bold]  [dim]{edge.probability:4.0%}  {_kind(edge)}[/dim]")
+    for line in _lines(edge):
+        console.print(line, soft_wrap=True)
 
 
 def _kind(edge: EvidenceEdge) -> str:

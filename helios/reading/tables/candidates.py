@@ -175,7 +175,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: Reading, sheet: Sheet)
     numbers = [c for c in comparable if sheet.columns[c].kind is Kind.NUMBER]
     groups = [c for c in columns if 1 < sheet.columns[c].distinct < len(sheet.rows)]
     op = {name: number for number, name in enumerate(OPS)}
-    counting = any(wording.has(cue) for cue in ("count", "sum", "average", "much"))
+    adding = any(wording.has(cue) for cue in ("sum", "average", "much"))
     ordered = 0
     for number, chosen in enumerate(sets):
         several = len(chosen) > 1 and len({m.column for m in chosen[-2:]}) == 1
@@ -187,11 +187,12 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: Reading, sheet: Sheet)
         else:
             yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if sheet.columns[c].distinct <= 12)
         by_words = not any(match.column < 0 for match in chosen)
-        if counting and by_words:
+        if wording.has("count") and by_words:
             yield op[Op.COUNT], number, -1, -1, 0, 1
             yield from ((op[Op.DISTINCT], number, c, -1, 0, 1) for c in groups if c not in used)
+        if (adding or wording.has("count")) and by_words:
             yield from ((kind, number, c, -1, 0, 1) for c in numbers for kind in (op[Op.SUM], op[Op.AVERAGE]))
-        if wording.has("whether") and chosen and by_words:
+        if wording.has("whether") and len({match.column for match in chosen}) > 1 and by_words:
             yield op[Op.WHETHER], number, -1, -1, 0, 1
         if wording.orders and ordered < SETS_ORDERED and by_words:
             ordered += 1

@@ -104,7 +104,12 @@ def matches_of(
     question: str, words: Sequence[Word], wording: Wording, sheet: Sheet, evidence: Sequence[tuple[int, int]]
 ) -> list[Match]:
     """What the question may select in a table, the matches of more words first; `evidence` is (rank, row)."""
-    found = [*_value_matches(words, sheet), *_date_matches(question, words, sheet)]
+    compared = frozenset[int]()
+    for comparison in wording.comparisons:
+        if comparison.operator != "=":
+            compared |= _within(words, comparison.start, comparison.end)
+    found = [match for match in _value_matches(words, sheet) if not match.words <= compared]
+    found += _date_matches(question, words, sheet)
     found += _flag_matches(words, sheet)
     for comparison in wording.comparisons:
         found += _number_matches(comparison, words, sheet)

@@ -40,7 +40,10 @@ ROLE = "table-reader"
 TREES = "trees.txt"
 EXECUTED = 40
 """Best programs that are executed, over all tables."""
-DOUBTS = ("unexplained", "most_unexplained", "table_probability", "title_similarity", "from_evidence", "least_share")
+DOUBTS = (
+    "unexplained", "most_unexplained", "words_unexplained", "table_probability", "row_probability", "table_rank",
+    "title_similarity", "from_evidence", "least_share", "set_content", "header_rest", "content", "unused",
+)  # fmt: skip
 """Features of the best program that its confidence is read from, beside its share of all scores."""
 
 
