@@ -331,6 +331,8 @@ class AdvancedReadingSettings(Section):
     """Folder of a trained extractive reader; None is the packaged one."""
     tables: bool = True
     """Whether whole tables are read too: looked up, filtered, counted, added up, put in order."""
+    least_table: float = Field(default=0.35, ge=0.0, le=1.0)
+    """What is read or computed from a whole table is an answer from this confidence on."""
     table_model: str | None = None
     """Folder of a trained reader of tables; None is the packaged one."""
     edges: int = Field(default=10, ge=1)

@@ -5,6 +5,7 @@ for any chunk size and number of workers.
 """
 
 import multiprocessing
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -25,8 +26,8 @@ from helios.models.linker.routes import Routes
 from helios.types import Table
 
 Array = npt.NDArray[Any]
-FAINT, LIKELY, SHORT = 0.1, 0.6, 3
-"""Scores below which a link needs a word in common with the passage's title: of any words, and of fewer letters."""
+FAINT, LIKELY, SHORT, FEW = 0.2, 0.6, 3, 5
+"""A link is faint below FAINT, and with fewer letters than SHORT below LIKELY; FEW rows may have the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +75,30 @@ def link_corpus(
 def _link_table(store: CorpusStore, linker: TableLinker, number: int, threshold: float | None) -> LinkArrays:
     table = store.tables[number]
     links = linker.link(table, threshold=threshold)
-    kept = np.array([_is_name(table, links, place, store) for place in range(len(links))], bool)
+    kept = likely_links(table, links, store)
     segments = links.rows.astype(np.int64) + int(store.segment_offsets[number])
     numbers = (segments, links.passages, links.columns, links.starts, links.ends)
     return LinkArrays(*(column.astype(np.int64)[kept] for column in numbers), links.scores[kept])
 
 
-def _is_name(table: Table, links: TableLinks, place: int, store: CorpusStore) -> bool:
-    """Whether a link is likely enough, or its words are in the passage's title.
+def likely_links(table: Table, links: TableLinks, store: CorpusStore) -> Array:
+    """bool (L): all links but the faint ones that many rows have to a passage which its title does not name.
 
-    The linker knows pages about one thing each. A folder's documents are about many, and each of a column's codes would
-    get a faint link to one of them.
+    The linker knows pages about one thing each. A folder's documents are about many, and a code or a word that fills a
+    column would link all of its rows to one of them.
     """
-    score = float(links.scores[place])
-    if score >= LIKELY:
-        return True
-    cell = table.rows[links.rows[place]][links.columns[place]]
-    mention = cell[links.starts[place] : links.ends[place]]
-    if score >= FAINT and sum(map(str.isalpha, mention)) >= SHORT:
-        return True
-    title = store.passages[int(links.passages[place])].title
-    return not set(terms_of(mention)).isdisjoint(terms_of(title))
+    mentions = [
+        table.rows[row][column][start:end].casefold()
+        for row, column, start, end in zip(links.rows, links.columns, links.starts, links.ends, strict=True)
+    ]
+    counts = Counter(zip(mentions, links.passages.tolist(), strict=True))
+    kept = np.ones(len(links), bool)
+    for place, (mention, passage) in enumerate(zip(mentions, links.passages.tolist(), strict=True)):
+        letters = sum(map(str.isalpha, mention))
+        faint = links.scores[place] < (FAINT if letters >= SHORT else LIKELY)
+        if faint and counts[mention, passage] > FEW:
+            kept[place] = not set(terms_of(mention)).isdisjoint(terms_of(store.passages[passage].title))
+    return kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def load_reader(engine: "Engine") -> Reader:
     tables = None
     if more.tables:
         folder = None if more.table_model is None else Path(more.table_model).expanduser()
-        tables = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), folder)
+        tables = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), folder, least=more.least_table)
     extractive = ExtractiveReader.load(
         StoredVectors(engine.index, engine.encoder), Path(more.model).expanduser() if more.model else None,
         tables=tables, edges=more.edges, least=settings.least, present=more.present,

@@ -72,6 +72,8 @@ def ask_command(
             'give one of: a folder before the question, as in helios ask FOLDER "…"; --index, the folder of an index; '
             "--sources, a file of registered sources"
         )
+    if folder is not None and not folder.exists():
+        raise typer.BadParameter(f"{folder}: no such file or folder; give the folder to ask before the question")
     from helios.engine import Engine
     from helios.reading.asking import answer_question, llm_overrides
 

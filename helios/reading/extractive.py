@@ -94,7 +94,7 @@ class ExtractiveReader:
         """The answer of a table instead of the span, where it is likelier."""
         chances = [(answer.text, answer.confidence) for answer in read[:ALTERNATIVES]]
         span = said.alternatives[:1] if said.abstained else ((said.text, said.confidence),)
-        if read[0].confidence < max(self.least, said.confidence):
+        if self.tables is None or read[0].confidence < max(self.tables.least, said.confidence):
             others = sorted([*said.alternatives, *chances], key=lambda one: -one[1])
             return replace(said, alternatives=tuple(others[:ALTERNATIVES]))
         best = read[0]

@@ -12,7 +12,7 @@ from helios.corpus.sample import sample_path
 from helios.errors import HeliosError
 from helios.models.linker.linker import TableLinks
 from helios.types import Passage, Table
-from indexing.linking import LinkArrays, LinkingJob, _is_name, link_chunks, link_corpus
+from indexing.linking import LinkArrays, LinkingJob, likely_links, link_chunks, link_corpus
 
 
 def stored(folder: Path, *records: Table | Passage) -> CorpusStore:
@@ -117,20 +117,21 @@ def test_no_chunks_no_links() -> None:
     assert len(LinkArrays.concatenate([])) == 0
 
 
-def test_a_faint_link_names_the_passage(tmp_path: Path) -> None:
-    """A folder's codes would all get a faint link to some document otherwise."""
-    table = Table("jobs", "Jobs", ("Size", "Shop"), (("S", "Marl Hill"), ("XL", "Hill House")))
-    store = stored(tmp_path, table, Passage("hire", "Conditions of hire", "A bike is hired by the day."))
-    hill = stored(tmp_path / "hill", table, Passage("hill", "Marl Hill", "Marl Hill is a shop."))
+def test_a_faint_link_that_fills_a_column_names_the_passage(tmp_path: Path) -> None:
+    """A folder's codes would all get a link to some document otherwise."""
+    sizes = Table("jobs", "Jobs", ("Size", "Shop"), (("S", "Marl Hill"),) * 8)
+    store = stored(tmp_path, sizes, Passage("hire", "Conditions of hire", "A bike is hired by the day."))
+    hill = stored(tmp_path / "hill", sizes, Passage("hill", "Marl Hill", "Marl Hill is a shop."))
 
-    def kept(store: CorpusStore, row: int, column: int, score: float) -> bool:
-        cell = table.rows[row][column]
-        numbers = [np.array([number]) for number in (row, column, 0, 0, len(cell))]
-        return _is_name(table, TableLinks(*numbers, np.array([score], np.float32)), 0, store)
+    def kept(store: CorpusStore, column: int, score: float, rows: int = 8) -> bool:
+        zeros = np.zeros(rows, np.int64)
+        ends = zeros + len(sizes.rows[0][column])
+        links = TableLinks(np.arange(rows), zeros + column, zeros, zeros, ends, np.full(rows, score, np.float32))
+        return bool(likely_links(sizes, links, store).all())
 
-    assert not kept(store, 0, 0, 0.3)  # one letter
-    assert not kept(store, 0, 1, 0.05)
-    assert kept(store, 0, 1, 0.2)  # more than faint, and of some letters
-    assert kept(store, 0, 0, 0.7)
-    assert kept(hill, 0, 1, 0.05)  # a word of the title
-    assert kept(hill, 1, 1, 0.05)
+    assert not kept(store, 0, 0.3)  # one letter
+    assert not kept(store, 1, 0.05)
+    assert kept(store, 1, 0.3)  # not faint, and of some letters
+    assert kept(store, 0, 0.7)
+    assert kept(store, 0, 0.3, rows=3)
+    assert kept(hill, 1, 0.05)  # a word of the title

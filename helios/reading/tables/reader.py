@@ -191,12 +191,13 @@ class Executed:
 class TableReader:
     """Reads whole tables; holds no state of a question, so threads may share it."""
 
-    def __init__(self, trees: Trees, confidence: Confidence, sheets: Sheets) -> None:
-        self.trees, self.confidence, self.sheets = trees, confidence, sheets
+    def __init__(self, trees: Trees, confidence: Confidence, sheets: Sheets, *, least: float = 0.0) -> None:
+        """`least` is the confidence from which a caller should take what it reads for an answer."""
+        self.trees, self.confidence, self.sheets, self.least = trees, confidence, sheets, least
         self._columns = [FEATURES.index(name) for name in trees.features]
 
     @classmethod
-    def load(cls, sheets: Sheets, folder: Path | None = None) -> "TableReader":
+    def load(cls, sheets: Sheets, folder: Path | None = None, *, least: float = 0.0) -> "TableReader":
         """The packaged weights, or those of a folder; ModelError for damaged or foreign files."""
         folder = folder or WEIGHTS
         card = read_card(folder, ROLE)
@@ -206,7 +207,7 @@ class TableReader:
         if unknown:
             raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
         try:
-            return cls(trees, Confidence(**card.values["confidence"]), sheets)
+            return cls(trees, Confidence(**card.values["confidence"]), sheets, least=least)
         except (KeyError, TypeError) as error:
             raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
 
