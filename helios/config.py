@@ -105,8 +105,7 @@ class ReadingSettings(Section):
     reader: Literal["extractive", "llm"] = "extractive"
     """`llm` asks the model of `llm.base_url` and falls back to `extractive`."""
     least: float = Field(default=0.08, ge=0.0, le=1.0)
-    """The extractive reader gives no answer below this confidence: fewer than one in ten such answers are right on
-    train questions that it has not seen (training.abstention)."""
+    """Least confidence of a span: below it fewer than one in ten are right (training.abstention)."""
 
 
 class RoutingSettings(Section):
@@ -329,17 +328,14 @@ class AdvancedReadingSettings(Section):
 
     model: str | None = None
     """Folder of a trained extractive reader; None is the packaged one."""
-    tables: bool = True
-    """Whether whole tables are read too: looked up, filtered, counted, added up, put in order."""
     least_table: float = Field(default=0.35, ge=0.0, le=1.0)
     """What is read or computed from a whole table is an answer from this confidence on."""
     table_model: str | None = None
-    """Folder of a trained reader of tables; None is the packaged one."""
+    """Folder of a trained reader of whole tables; None is the packaged one, `none` reads spans alone."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
     present: float = Field(default=0.16, ge=0.0, le=1.0)
-    """It gives no answer where the corpus holds one with less than this probability: two of a hundred train questions
-    whose answer is there."""
+    """It says no span where the corpus holds the answer with less than this: 2 % of train questions that have one."""
 
 
 class AdvancedRoutingSettings(Section):

@@ -34,7 +34,7 @@ def load_reader(engine: "Engine") -> Reader:
     config = engine.config
     settings, more = config.reading, config.advanced.reading
     tables = None
-    if more.tables:
+    if more.table_model != "none":
         folder = None if more.table_model is None else Path(more.table_model).expanduser()
         tables = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), folder, least=more.least_table)
     extractive = ExtractiveReader.load(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helios.index.function_words import telling_terms
 from helios.index.lexical import (
     MAX_TERMS,
     Postings,
@@ -62,7 +63,7 @@ def idf(terms, term):
 
 
 def known_terms(terms, question):
-    return [term for term in dict.fromkeys(terms_of(question)) if any(term in words for words in terms)]
+    return [term for term in telling_terms(question) if any(term in words for words in terms)]
 
 
 PARAMETERS = {"k1": st.sampled_from([0.0, 0.9, 2.0]), "b": st.sampled_from([0.0, 0.4, 1.0])}
