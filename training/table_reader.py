@@ -133,7 +133,7 @@ def train_table_reader(
         base="none; similarities come from the token encoder of the index",
         summary="Gradient-boosted trees that choose a program over a table: rows, column, and what is computed.",
         data=tuple(data_file(path) for path in settings.questions if path is not None),
-        settings=settings.model_dump(mode="json"),
+        settings=_named(settings),
         scores=scores,
         seconds=time.monotonic() - started,
         limits="Learned from English questions; in German, French, Spanish and Chinese it knows words of operations.",
@@ -142,6 +142,15 @@ def train_table_reader(
     )
     write_card(out, card, weights=[TREES])
     return scores
+
+
+def _named(settings: TableReaderSettings) -> dict[str, Any]:
+    """Settings as a card has them: names of files, never where they lay."""
+    questions = [None if path is None else path.name for path in settings.questions]
+    return settings.model_dump(mode="json") | {
+        "indexes": [path.name for path in settings.indexes],
+        "questions": questions,
+    }
 
 
 def lessons(engine: Engine, questions: Path | None, settings: TableReaderSettings) -> list[Lesson]:
