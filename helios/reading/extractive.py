@@ -1,5 +1,6 @@
 """The extractive reader: the best candidate of the best edges, and the place where it stands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,13 +96,11 @@ class ExtractiveReader:
         chances = [(answer.text, answer.confidence) for answer in read[:ALTERNATIVES]]
         span = said.alternatives[:1] if said.abstained else ((said.text, said.confidence),)
         if self.tables is None or read[0].confidence < max(self.tables.least, said.confidence):
-            others = sorted([*said.alternatives, *chances], key=lambda one: -one[1])
-            return replace(said, alternatives=tuple(others[:ALTERNATIVES]))
+            return replace(said, alternatives=_others(said.text, (*said.alternatives, *chances)))
         best = read[0]
-        others = sorted([*span, *chances[1:]], key=lambda one: -one[1])
         return Answer(
             said.question, best.text, best.citations(), best.confidence, reader="tables", reason=str(best.program),
-            alternatives=tuple(others[:ALTERNATIVES]),
+            alternatives=_others(best.text, (*span, *chances[1:])),
         )  # fmt: skip
 
     def _said(self, question: str, evidence: Evidence) -> Answer:
@@ -131,6 +130,15 @@ class ExtractiveReader:
         if confidence < self.least:
             return f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
         return ""
+
+
+def _others(text: str, chances: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """The likeliest answers that are not this text, each once."""
+    best: dict[str, tuple[str, float]] = {}
+    for other, chance in sorted(chances, key=lambda one: -one[1]):
+        if other.casefold() != text.casefold():
+            best.setdefault(other.casefold(), (other, chance))
+    return tuple(best.values())[:ALTERNATIVES]
 
 
 def candidates_of(

@@ -53,3 +53,11 @@ def test_facts_are_of_the_first_tables(engine):
 def test_damaged_weights_are_refused(sheets, tmp_path):
     with pytest.raises(ModelError):
         TableReader.load(sheets, tmp_path)
+
+
+def test_other_answers_are_others(engine):
+    answer = engine.ask("Which is the longest river of Europe?")
+    others = [text.casefold() for text, _ in answer.alternatives]
+    assert answer.text == "Volga"
+    assert "volga" not in others
+    assert len(set(others)) == len(others)
