@@ -169,7 +169,9 @@ def test_the_answer_as_json_and_for_people(likeness, shop, branch):
 def test_ask_needs_an_index_or_sources(tmp_path):
     from helios.reading.cli import ask_command
 
-    with pytest.raises(typer.BadParameter, match="either --index"):
-        ask_command("Who?", index=None, sources=None, k=None, llm=None, model=None)
-    with pytest.raises(typer.BadParameter, match="either --index"):
-        ask_command("Who?", index=tmp_path, sources=tmp_path, k=None, llm=None, model=None)
+    with pytest.raises(typer.BadParameter, match="give one of"):
+        ask_command(["Who?"], index=None, sources=None, k=None, llm=None, model=None)
+    with pytest.raises(typer.BadParameter, match="give one of"):
+        ask_command(["Who?"], index=tmp_path, sources=tmp_path, k=None, llm=None, model=None)
+    with pytest.raises(typer.BadParameter, match="give one of"):
+        ask_command([str(tmp_path), "Who?"], index=tmp_path, sources=None, k=None, llm=None, model=None)
