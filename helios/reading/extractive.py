@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
+SURE, AHEAD = 0.8, 0.4
+"""Where the best evidence has a text: the least confidence of a table's answer, and how far it is before the span's.
+Chosen on 140 train questions of tables that the reader of tables had not seen: EM 32.1, as with spans alone."""
 COMPUTED = 0.5
 """Confidence in the value of an executed aggregation; unmeasured."""
 
@@ -89,13 +92,20 @@ class ExtractiveReader:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
         said = self._said(question, evidence)
         read = self.tables.read(question, evidence) if self.tables is not None else []
-        return self._likelier(said, read) if read else said
+        paired = evidence.edges[0].segment is not None and evidence.edges[0].passage is not None
+        return self._likelier(said, read, paired=paired) if read else said
 
-    def _likelier(self, said: Answer, read: "list[TableAnswer]") -> Answer:
-        """The answer of a table instead of the span, where it is likelier."""
+    def _likelier(self, said: Answer, read: "list[TableAnswer]", *, paired: bool) -> Answer:
+        """The answer of a table instead of the span, where it is likelier.
+
+        Where the best evidence is a row with a text, most answers stand in the text: a table's must be sure there.
+        """
         chances = [(answer.text, answer.confidence) for answer in read[:ALTERNATIVES]]
         span = said.alternatives[:1] if said.abstained else ((said.text, said.confidence),)
-        if self.tables is None or read[0].confidence < max(self.tables.least, said.confidence):
+        if self.tables is None:
+            return said
+        needed = max(SURE, said.confidence + AHEAD) if paired else max(self.tables.least, said.confidence)
+        if read[0].confidence < needed:
             return replace(said, alternatives=_others(said.text, (*said.alternatives, *chances)))
         best = read[0]
         return Answer(
