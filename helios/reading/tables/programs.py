@@ -44,6 +44,8 @@ class Op(StrEnum):
 
 
 OPS = tuple(Op)
+COMPUTING = (Op.COUNT, Op.DISTINCT, Op.SUM, Op.AVERAGE, Op.DIFFERENCE, Op.WHETHER)
+"""Those whose value stands in no cell."""
 SAID = {
     Op.LOOKUP: "{name}",
     Op.COUNT: "number of rows",

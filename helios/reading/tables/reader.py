@@ -17,7 +17,7 @@ from helios.reading.base import Citation
 from helios.reading.question import ask
 from helios.reading.tables.candidates import FEATURES, Candidates, Reading, TableFacts, candidates_of
 from helios.reading.tables.matching import question_words
-from helios.reading.tables.programs import Program, Result, execute
+from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
 from helios.types import Evidence, SegmentId, Table
@@ -131,6 +131,11 @@ class TableAnswer:
     @property
     def text(self) -> str:
         return self.result.text
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the answer is a value that stands in no cell."""
+        return self.program.op in COMPUTING
 
     def citations(self) -> tuple[Citation, ...]:
         """The cells that were used."""
