@@ -1,9 +1,9 @@
-"""Spider's databases as a folder of CSV files, and its questions with their answers: lessons for the reader of tables.
+"""Spider's databases as CSV files with questions, as `helios eval folders` and the reader of tables take them.
 
     python -m training.spider_tables SPIDER --out FOLDER
 
-writes FOLDER/tables/DATABASE/TABLE.csv and FOLDER/questions.jsonl. Questions whose gold query gives one column and at
-most 30 rows are kept. `simple` marks those over a single table, without sets, groups and nesting.
+writes FOLDER/files/DATABASE/TABLE.csv and FOLDER/questions.jsonl. Questions whose gold query gives one column and at
+most 30 rows are kept. Their kind is `one table` where the query has no join, set, group or nesting, else `several`.
 """
 
 import csv
@@ -26,7 +26,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder to write.")],
 ) -> None:
     """Write tables and questions."""
-    tables = sum(write_tables(path, out / "tables" / path.parent.name) for path in spider.glob("database/*/*.sqlite"))
+    tables = sum(write_tables(path, out / "files" / path.parent.name) for path in spider.glob("database/*/*.sqlite"))
     records = questions(spider / "dev.jsonl.gz")
     (out / "questions.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     typer.echo(f"{tables} tables and {len(records)} questions in {out}")
@@ -49,25 +49,19 @@ def write_tables(database: Path, folder: Path) -> int:
 
 
 def questions(path: Path) -> list[dict[str, object]]:
-    """Questions that one column answers, as {id, question, items, group, simple}."""
+    """Questions that one column answers, in the layout of the folders' bench."""
     found: list[dict[str, object]] = []
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for record in map(json.loads, lines):
             rows = record["answers"]
             if not rows or len(rows[0]) != 1 or len(rows) > MOST_ROWS:
                 continue
-            items = [str(row[0]) for row in rows if row[0] is not None]
             query = record["query"]
             simple = not _SEVERAL.search(query) and len(re.findall(r"\bfrom\b", query, re.IGNORECASE)) == 1
-            found.append(
-                {
-                    "id": record["id"],
-                    "question": record["question"],
-                    "items": items,
-                    "group": record["db_id"],
-                    "simple": simple,
-                }
-            )
+            found.append({
+                "id": record["id"], "question": record["question"], "kind": "one table" if simple else "several",
+                "answer": [[str(row[0])] for row in rows if row[0] is not None], "evidence": [],
+            })  # fmt: skip
     return found
 
 

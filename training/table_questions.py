@@ -402,7 +402,7 @@ class _Maker:
         """Of a column that the table does not have."""
         known = {word for column in self.sheet.columns for word in column.words}
         names = [n for n in _ABSENT if not known & set(n.split())]
-        row = self.chance.randrange(len(self.sheet.rows))
+        row = self.chance.randrange(self.sheet.size)
         thing = self.names.cells[row]
         if not names or not thing.strip():
             return None

@@ -34,8 +34,8 @@ from helios.reading.tables.reader import (
     TREES,
     Confidence,
     Sheets,
-    all_candidates,
-    reading_of,
+    all_programs,
+    table_question,
 )
 from helios.reading.tables.reader import ROLE as CARD_ROLE
 from helios.reading.tables.sheet import Sheet
@@ -56,7 +56,7 @@ class TableReaderSettings(Section):
     indexes: tuple[Path, ...] = ()
     """Indexes whose tables are asked about; train tables only."""
     questions: tuple[Path | None, ...] = ()
-    """Questions about each of the indexes, in their order: {question, answer} or {question, items}."""
+    """Questions about each of the indexes, in their order; the answer a string, or items in their accepted forms."""
     limit: int = Field(default=1200, ge=0)
     """Questions of a file, drawn at random."""
     made: int = Field(default=1500, ge=0)
@@ -160,10 +160,9 @@ def lessons(engine: Engine, questions: Path | None, settings: TableReaderSetting
     found: list[Lesson] = []
     if questions is not None:
         for _, record in read_records(questions):
-            items = record["items"] if "items" in record else record["answer"]
-            forms = [items] if isinstance(items, str) else [[one] if isinstance(one, str) else one for one in items]
-            given = tuple(tuple(form) if isinstance(form, list) else (form,) for form in forms)
-            found.append(Lesson(record["question"], given, f"{index_name}: {questions.name}"))
+            answer = record["answer"]
+            items = ((answer,),) if isinstance(answer, str) else tuple(tuple(forms) for forms in answer)
+            found.append(Lesson(record["question"], items, f"{index_name}: {questions.name}"))
         chance.shuffle(found)
         del found[settings.limit :]
     ids = list(engine.corpus.tables.ids())
@@ -187,11 +186,12 @@ def mine(engine: Engine, asked: Sequence[Lesson], settings: TableReaderSettings)
         right: list[bool] = []
         answers: list[int] = []
         known: dict[str, int] = {}
-        for candidates in all_candidates(reading_of(lesson.question, engine.encoder), evidence, sheets):
-            for number in range(len(candidates.parts)):
-                result = execute(candidates.program(number))
+        question = table_question(lesson.question, engine.encoder.encode_question(lesson.question))
+        for programs in all_programs(question, evidence, sheets):
+            for number in range(len(programs.parts)):
+                result = execute(programs.program(number))
                 if result is not None:
-                    rows.append(candidates.features[number])
+                    rows.append(programs.features[number])
                     right.append(same_items(result.items, lesson.items))
                     key = " | ".join(sorted(item.casefold() for item in result.items))
                     answers.append(known.setdefault(key, len(known)))

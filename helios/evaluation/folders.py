@@ -211,6 +211,7 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """
     can = [one for one in outcomes if one.answerable]
     cannot = [one for one in outcomes if not one.answerable]
+    told = [one for one in can if one.question.evidence]
     given = [one for one in outcomes if one.answered]
     right = np.array([one.confidence for one in given if one.answerable and one.right])
     wrong = np.array([one.confidence for one in given if not (one.answerable and one.right)])
@@ -228,8 +229,8 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "right of answered": _share(one.answerable and one.right for one in given),
         "said": round(float(np.mean([one.confidence for one in given])), 3) if given else None,
         "auc": auc,
-        f"evidence@{FIRST}": _share(one.rank is not None and one.rank <= FIRST for one in can),
-        "evidence@1": _share(one.rank == 1 for one in can),
+        f"evidence@{FIRST}": _share(one.rank is not None and one.rank <= FIRST for one in told),
+        "evidence@1": _share(one.rank == 1 for one in told),
     }
 
 

@@ -107,7 +107,7 @@ def computed_answer(evidence: Evidence) -> ComputedAnswer | None:
     if computed is None or not chosen:
         return None
     citations = tuple(Citation(text, row, column, end=len(text)) for row, column, text in chosen)
-    return ComputedAnswer(citations[0].text, computed.operation, citations, value=False)
+    return ComputedAnswer(citations[0].text, computed.operation, citations)
 
 
 def with_cells(answer: Answer, computed: ComputedAnswer | None) -> Answer:

@@ -53,8 +53,6 @@ class ComputedAnswer:
     """In words, for the report: `count of rows where Goals > 10`."""
     citations: tuple[Citation, ...] = ()
     """Every contributing cell."""
-    value: bool = True
-    """The text is a value that stands in no cell (count, sum); False: it is the text of one of the cells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.extras import import_library
+from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
 from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
-from helios.reading.question import Kind, ask
+from helios.reading.question import ask
 from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
 from helios.reading.vectors import NodeVectors
@@ -27,8 +28,6 @@ FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
 SURE = 0.85
 """Least confidence of a value that was computed, where the best evidence has a text."""
-COMPUTED = 0.5
-"""Confidence in the value of an executed aggregation; unmeasured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +85,11 @@ class ExtractiveReader:
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """The likeliest answer, or an abstention."""
-        if computed is not None and computed.value and ask(question).kind is Kind.COUNT:
-            return _computed(question, computed)
         if not evidence.edges:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
-        said = self._said(question, evidence)
-        read = self.tables.read(question, evidence) if self.tables is not None else []
+        vectors = self.vectors.question(question)
+        said = self._said(question, vectors, evidence)
+        read = self.tables.read(question, vectors, evidence) if self.tables is not None else []
         paired = evidence.edges[0].segment is not None and evidence.edges[0].passage is not None
         return self._likelier(said, read, paired=paired) if read else said
 
@@ -116,9 +114,9 @@ class ExtractiveReader:
             alternatives=_others(best.text, (*span, *chances[1:])),
         )  # fmt: skip
 
-    def _said(self, question: str, evidence: Evidence) -> Answer:
+    def _said(self, question: str, vectors: TokenVectors, evidence: Evidence) -> Answer:
         """The most likely span, or an abstention."""
-        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, spans=self.spans)
+        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, spans=self.spans, said=vectors)
         if not candidates.spans:
             return Answer.abstain(question, "the evidence has no text", reader=self.name)
         return self._choose(question, evidence, candidates)
@@ -155,12 +153,13 @@ def _others(text: str, chances: Sequence[tuple[str, float]]) -> tuple[tuple[str,
 
 
 def candidates_of(
-    question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int, spans: "SpanReader | None" = None
-) -> Candidates:
-    """Every candidate of the best edges with its features."""
+    question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int, spans: "SpanReader | None" = None,
+    said: TokenVectors | None = None,
+) -> Candidates:  # fmt: skip
+    """Every candidate of the best edges with its features; `said` are the question's vectors where they are known."""
     nodes = read_nodes(evidence, edges=edges)
     found = candidate_spans(nodes)
-    said = vectors.question(question)
+    said = vectors.question(question) if said is None else said
     asked = question_facts(ask(question), said, nodes)
     pairs = zip(nodes, vectors.nodes(nodes), strict=True)
     facts = [node_facts(asked, node, tokens) for node, tokens in pairs]
@@ -190,10 +189,3 @@ def _way(edge: EvidenceEdge, node: ReadNode) -> tuple[Citation, ...]:
     link = edge.links[0]
     text = edge.segment.cells[link.column][link.start : link.end]
     return (Citation(text, edge.segment.segment_id, link.column, start=link.start, end=link.end),) if text else ()
-
-
-def _computed(question: str, computed: ComputedAnswer) -> Answer:
-    """The value of an aggregation and the cells that it was computed from."""
-    return Answer(
-        question, computed.text, computed.citations, COMPUTED, reader="aggregation", reason=computed.operation
-    )

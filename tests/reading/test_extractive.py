@@ -14,14 +14,14 @@ from helios.corpus.sample import QUESTIONS, sample_path
 from helios.errors import ModelError
 from helios.evaluation.questions import read_questions
 from helios.models.card import CARD
-from helios.reading.base import Citation, ComputedAnswer, Support
+from helios.reading.base import Support
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader, candidates_of, rank_answers
 from helios.reading.features import FEATURES, SPAN_FEATURES
 from helios.reading.ranges import RangeMax, running
 from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
 from helios.reading.vectors import EncodedVectors, StoredVectors
-from helios.types import Evidence, SegmentId
+from helios.types import Evidence
 
 QUESTION = "What is the name of the river ?"
 
@@ -77,14 +77,6 @@ def test_what_the_corpus_is_not_about_is_not_answered(engine, vectors, reader_fo
 
 def test_no_evidence(reader):
     assert reader.read(QUESTION, Evidence(QUESTION, ())).reason == "no evidence was found"
-
-
-def test_a_computed_count_answers_how_many(reader, evidence):
-    cell = Citation("x", SegmentId("t", 0), 0, end=1)
-    computed = ComputedAnswer("3", "count of rows", (cell,))
-    answer = reader.read("How many rivers are there ?", evidence, computed=computed)
-    assert (answer.text, answer.citations, answer.reason) == ("3", (cell,), "count of rows")
-    assert reader.read(QUESTION, evidence, computed=computed).text != "3"
 
 
 def test_features_are_finite_numbers_but_for_the_span_model(engine, evidence, vectors):

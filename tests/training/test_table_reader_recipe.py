@@ -46,7 +46,7 @@ def test_training_writes_what_reads(sample_index, tmp_path):
     questions = tmp_path / "questions.jsonl"
     asked = [
         {"question": "How long is the Rhine?", "answer": "1,230"},
-        {"question": "mouth of the Rhine", "items": ["North Sea"]},
+        {"question": "mouth of the Rhine", "answer": [["North Sea"]]},
     ]
     questions.write_text("".join(json.dumps(one) + "\n" for one in asked))
     settings = TableReaderSettings(indexes=(sample_index,), questions=(questions,), made=40, trees=20)
@@ -55,7 +55,8 @@ def test_training_writes_what_reads(sample_index, tmp_path):
     assert {name.partition(":")[0] for name in scores} == {"questions", "made", "index"}
     with Engine.open(sample_index) as engine:
         reader = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), tmp_path / "out")
-        answers = reader.read("How long is the Rhine?", engine.search("How long is the Rhine?"))
+        question = "How long is the Rhine?"
+        answers = reader.read(question, engine.encoder.encode_question(question), engine.search(question))
     assert answers
     assert all(0 <= answer.confidence <= 1 for answer in answers)
     assert read_card(tmp_path / "out", ROLE).needs["encoder"]

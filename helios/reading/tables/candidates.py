@@ -26,70 +26,27 @@ MOST_COLUMNS = 40
 ASKED = tuple(AskedKind)
 
 TABLE = (
-    "table_rank",
-    "table_share",
-    "table_probability",
-    "present",
-    "title_similarity",
-    "rows",
-    "columns",
-    "form",
-)
+    "table_rank", "table_share", "table_probability", "present", "title_similarity", "rows", "columns", "form",
+)  # fmt: skip
 SET = (
-    "matches",
-    "set_words",
-    "set_content",
-    "set_share",
-    "least_share",
-    "whole",
-    "values",
-    "from_evidence",
-    "evidence_rank",
-    "row_probability",
-    "set_rows",
-    "one_row",
-    "set_header",
-    "compared",
-    "named_header",
+    "matches", "set_words", "set_content", "set_share", "least_share", "whole", "values", "from_evidence",
+    "evidence_rank", "row_probability", "set_rows", "one_row", "set_header", "compared", "named_header",
     "unused",
-)
+)  # fmt: skip
 COLUMN = (
-    "header_lexical",
-    "header_similarity",
-    "header_rest",
-    "header_coverage",
-    "header_focus",
-    "focus_lexical",
-    "kind",
-    "distinct",
-    "filled",
-    "length",
-    "matched",
-    "position",
-    "header_words",
-    "in_question",
-)
+    "header_lexical", "header_similarity", "header_rest", "header_coverage", "header_focus", "focus_lexical",
+    "kind", "distinct", "filled", "length", "matched", "position", "header_words", "in_question",
+)  # fmt: skip
 JOINT = (
-    "op",
-    "descending",
-    "place",
-    "same_column",
-    "unexplained",
-    "most_unexplained",
-    "words_unexplained",
-    "plain_unexplained",
-    "asked_kind",
-    "asking",
-    "content",
-    "direction",
-    "answers",
-)
+    "op", "descending", "place", "same_column", "unexplained", "most_unexplained", "words_unexplained",
+    "plain_unexplained", "asked_kind", "asking", "content", "direction", "answers",
+)  # fmt: skip
 FEATURES = (*TABLE, *SET, *COLUMN, *(f"order_{name}" for name in COLUMN), *JOINT, *(f"cue_{name}" for name in CUES))
 ASKING = ("", "what", "which", "who", "whom", "whose", "when", "where", "how", "why")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableQuestion:
     """A question as all tables are asked it."""
 
     asked: Asked
@@ -117,7 +74,7 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class TablePrograms:
     """Programs over one table: numbers of their parts, and their features (N, F)."""
 
     sheet: Sheet
@@ -131,17 +88,19 @@ class Candidates:
         return Program(self.sheet, OPS[op], self.sets[chosen], column, order, bool(descending), place)
 
 
-def candidates_of(reading: Reading, sheet: Sheet, facts: TableFacts, headers: Sequence[TokenVectors]) -> Candidates:
+def programs_of(
+    reading: TableQuestion, sheet: Sheet, facts: TableFacts, headers: Sequence[TokenVectors]
+) -> TablePrograms:
     """Every program of a table; `headers` are the vectors of the columns' names and, last, of its title."""
-    found = [(rank, row) for rank, row, _ in facts.rows]
-    matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, found)
+    rows = [row for _, row, _ in facts.rows]
+    matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows)
     sets = tuple(_sets(matches, reading, sheet))
     parts = np.array(list(_programs(sets, reading, sheet)) or np.zeros((0, 6)), np.int64)
     seen = _Seen(reading, sheet, facts, headers, matches, sets)
-    return Candidates(sheet, sets, parts, seen.features(parts))
+    return TablePrograms(sheet, sets, parts, seen.features(parts))
 
 
-def _sets(matches: Sequence[Match], reading: Reading, sheet: Sheet) -> list[tuple[Match, ...]]:
+def _sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> list[tuple[Match, ...]]:
     """Matches that go together: different words, and rows that they have in common; more words first."""
     content = reading.content
     found: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())]
@@ -168,12 +127,12 @@ def _sets(matches: Sequence[Match], reading: Reading, sheet: Sheet) -> list[tupl
     return kept if () in kept else [*kept, ()]
 
 
-def _programs(sets: Sequence[tuple[Match, ...]], reading: Reading, sheet: Sheet) -> Iterator[tuple[int, ...]]:
+def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: Sheet) -> Iterator[tuple[int, ...]]:
     wording = reading.wording
     columns = range(min(len(sheet.columns), MOST_COLUMNS))
     comparable = [c for c in columns if sheet.columns[c].kind is not Kind.TEXT]
     numbers = [c for c in comparable if sheet.columns[c].kind is Kind.NUMBER]
-    groups = [c for c in columns if 1 < sheet.columns[c].distinct < len(sheet.rows)]
+    groups = [c for c in columns if 1 < sheet.columns[c].distinct < sheet.size]
     op = {name: number for number, name in enumerate(OPS)}
     adding = any(wording.has(cue) for cue in ("sum", "average", "much"))
     ordered = 0
@@ -213,7 +172,7 @@ class _Seen:
 
     def __init__(
         self,
-        reading: Reading,
+        reading: TableQuestion,
         sheet: Sheet,
         facts: TableFacts,
         headers: Sequence[TokenVectors],
@@ -250,8 +209,9 @@ class _Seen:
         own = self._columns(chosen, column)
         ordering = self._columns(chosen, order)
         cues = np.tile([float(self.reading.wording.has(cue)) for cue in CUES], (count, 1))
-        joint = self._joint(parts)
-        return np.column_stack([table, self._sets()[chosen], own, ordering, joint, cues]).astype(np.float32)
+        sets = self._sets()
+        joint = self._joint(parts, sets[:, SET.index("set_rows")])
+        return np.column_stack([table, sets[chosen], own, ordering, joint, cues]).astype(np.float32)
 
     def _table(self) -> list[float]:
         sheet, content = self.sheet, self.content
@@ -261,7 +221,7 @@ class _Seen:
             self.facts.probability,
             self.facts.present,
             float(self.title[content].mean()) if content.any() else 0.0,
-            len(sheet.rows),
+            sheet.size,
             len(sheet.columns),
             sheet.lies,
         ]
@@ -328,7 +288,7 @@ class _Seen:
                     (similar * focus).max(initial=0.0),
                     (lexical * focus).max(initial=0.0),
                     KINDS.index(c.kind),
-                    c.distinct / max(1, len(sheet.rows)),
+                    c.distinct / max(1, sheet.size),
                     (c.keys >= 0).mean() if len(c.keys) else 0.0,
                     size,
                     0.0,
@@ -349,7 +309,8 @@ class _Seen:
         found[column < 0] = -1.0
         return found
 
-    def _joint(self, parts: NDArray[np.int64]) -> FloatArray:
+    def _joint(self, parts: NDArray[np.int64], rows: FloatArray) -> FloatArray:
+        """float32 (N, len(JOINT)); `rows` is how many rows each set of matches selects (S)."""
         op, chosen, column, order, down, place = parts.T
         content = self.content
         nothing = np.zeros((1, len(content)), np.float32)
@@ -371,7 +332,6 @@ class _Seen:
             np.isin(op, [OPS.index(o) for o in (Op.EXTREME, Op.MODE, Op.TOP_SUM)]), np.where(down > 0, hint, -hint), 0
         )
         asked = self.reading.asked
-        rows = self._sets()[:, SET.index("set_rows")]
         answers = np.where(op == OPS.index(Op.LOOKUP), rows[chosen], 1.0)
         return np.column_stack(
             [
@@ -392,7 +352,7 @@ class _Seen:
         ).astype(np.float32)
 
 
-def _similarity(reading: Reading, vectors: TokenVectors) -> FloatArray:
+def _similarity(reading: TableQuestion, vectors: TokenVectors) -> FloatArray:
     """float32 (W): how well each word's tokens are matched by the tokens of a text."""
     found = np.zeros(len(reading.words), np.float32)
     if not len(vectors.vectors):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from helios.reading.tables.sheet import WORD, Kind, Sheet
 from helios.reading.tables.wording import Comparison, Wording, compared_by
 from helios.retrieval.refinement.dates import read_date
 
+MOST_WORDS = 128
+"""Words of a question that are read; what each program explains of them is held at once."""
 LONGEST_PHRASE = 8
 """Words of a question that are looked up together."""
 MOST_MATCHES = 14
@@ -85,25 +88,23 @@ class Match:
     values: int
     """Different values that it holds for."""
     operator: str = "="
-    rank: int = 99
-    """Of the evidence that it stands for."""
     text: str = ""
     """In words, for reports."""
 
 
 def question_words(question: str) -> list[Word]:
-    """The words of a question."""
+    """The first words of a question."""
     found = []
-    for match in WORD.finditer(question):
+    for match in islice(WORD.finditer(question), MOST_WORDS):
         text = "".join(terms_of(match.group()))
         found.append(Word(text, match.start(), match.end(), text in STOP or not text))
     return found
 
 
 def matches_of(
-    question: str, words: Sequence[Word], wording: Wording, sheet: Sheet, evidence: Sequence[tuple[int, int]]
+    question: str, words: Sequence[Word], wording: Wording, sheet: Sheet, evidence: Sequence[int]
 ) -> list[Match]:
-    """What the question may select in a table, the matches of more words first; `evidence` is (rank, row)."""
+    """What the question may select in a table, the matches of more words first; `evidence` are rows by their rank."""
     compared = frozenset[int]()
     for comparison in wording.comparisons:
         if comparison.operator != "=":
@@ -115,10 +116,10 @@ def matches_of(
         found += _number_matches(comparison, words, sheet)
     found.sort(key=lambda match: -_weight(match, words))
     kept = found[:MOST_MATCHES]
-    for rank, row in evidence:
-        rows = np.zeros(len(sheet.rows), bool)
+    for row in evidence:
+        rows = np.zeros(sheet.size, bool)
         rows[row] = True
-        kept.append(Match(-1, rows, frozenset(), 0.0, 1, "row", rank, f"row {row + 1}"))
+        kept.append(Match(-1, rows, frozenset(), 0.0, 1, "row", f"row {row + 1}"))
     return kept
 
 
@@ -145,7 +146,7 @@ def _value_matches(words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
         whole = len(value.words) == end - start
         grouped.setdefault((value.column, start, end, whole), []).append(number)
     for (column, start, end, whole), numbers in grouped.items():
-        rows = np.zeros(len(sheet.rows), bool)
+        rows = np.zeros(sheet.size, bool)
         for number in numbers:
             rows[sheet.values[number].rows] = True
         share = 1.0 if whole else (end - start) / min(len(sheet.values[number].words) for number in numbers)
@@ -220,12 +221,7 @@ def _interval(found: re.Match[str]) -> tuple[float, float] | int | None:
         if found[exact]:
             when = read_date(found[exact])
             return None if when is None else (when.start, when.end)
-    for day, month, year in (
-        ("day", "month", "year"),
-        ("day2", "month2", "year2"),
-        ("day4", "month4", "year4"),
-        ("", "month3", "year3"),
-    ):  # noqa: E501
+    for day, month, year in _PARTS:
         if found[month] is None and (month != "month4" or found["year4"] is None):
             continue
         name = None if found[month] is None else MONTHS.get(found[month].casefold()) or int(found[month])

@@ -110,7 +110,7 @@ class Result:
 
 def selected(sheet: Sheet, matches: Sequence[Match]) -> NDArray[np.bool_]:
     """bool (R): rows that all matches hold for."""
-    rows = np.ones(len(sheet.rows), bool)
+    rows = np.ones(sheet.size, bool)
     for match in matches:
         rows &= match.rows
     return rows

@@ -15,7 +15,7 @@ from helios.models.encoder import TokenEncoder, TokenVectors
 from helios.models.trees import Trees
 from helios.reading.base import Citation
 from helios.reading.question import ask
-from helios.reading.tables.candidates import FEATURES, Candidates, Reading, TableFacts, candidates_of
+from helios.reading.tables.candidates import FEATURES, TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.matching import question_words
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.sheet import Sheet
@@ -82,10 +82,9 @@ class Sheets:
         return ReadTable(sheet, tuple(self.encoder.encode_documents(texts)))
 
 
-def reading_of(question: str, encoder: TokenEncoder) -> Reading:
-    """A question taken apart once for all tables."""
-    words = tuple(question_words(question))
-    return Reading(ask(question), words, wording_of(question), encoder.encode_question(question))
+def table_question(question: str, vectors: TokenVectors) -> TableQuestion:
+    """A question taken apart once for all tables; `vectors` are those of its tokens."""
+    return TableQuestion(ask(question), tuple(question_words(question)), wording_of(question), vectors)
 
 
 def table_facts(evidence: Evidence, *, tables: int = TABLES) -> list[tuple[str, TableFacts]]:
@@ -107,7 +106,7 @@ def table_facts(evidence: Evidence, *, tables: int = TABLES) -> list[tuple[str, 
     return found
 
 
-def all_candidates(reading: Reading, evidence: Evidence, sheets: Sheets) -> list[Candidates]:
+def all_programs(reading: TableQuestion, evidence: Evidence, sheets: Sheets) -> list[TablePrograms]:
     """The programs over each of the first tables."""
     found = []
     for table_id, facts in table_facts(evidence):
@@ -116,7 +115,7 @@ def all_candidates(reading: Reading, evidence: Evidence, sheets: Sheets) -> list
             if read.sheet.lies:
                 rank, _, chance = facts.rows[0]
                 facts = replace(facts, rows=((rank, 0, chance),))
-            found.append(candidates_of(reading, read.sheet, facts, read.headers))
+            found.append(programs_of(reading, read.sheet, facts, read.headers))
     return found
 
 
@@ -216,21 +215,20 @@ class TableReader:
         except (KeyError, TypeError) as error:
             raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
 
-    def read(self, question: str, evidence: Evidence) -> list[TableAnswer]:
-        """Answers from the tables of the evidence, likeliest first; none where no program has a result."""
-        executed = self.execute(question, evidence)
+    def read(self, question: str, vectors: TokenVectors, evidence: Evidence) -> list[TableAnswer]:
+        """Answers from the tables of the evidence, likeliest first; none where no program has a result.
+
+        `vectors` are those of the question's tokens.
+        """
+        found = all_programs(table_question(question, vectors), evidence, self.sheets)
+        executed = best_executed(found, [self.trees.sums(one.features[:, self._columns]) for one in found])
         return [
             TableAnswer(executed.programs[number], executed.results[number], chance)
             for number, chance in executed.answers(self.confidence)
         ]
 
-    def execute(self, question: str, evidence: Evidence) -> Executed:
-        """The best programs with their results."""
-        found = all_candidates(reading_of(question, self.sheets.encoder), evidence, self.sheets)
-        return best_executed(found, [self.trees.sums(one.features[:, self._columns]) for one in found])
 
-
-def best_executed(found: list[Candidates], scores: list[NDArray[np.float64]]) -> Executed:
+def best_executed(found: list[TablePrograms], scores: list[NDArray[np.float64]]) -> Executed:
     """The best of all programs that give something."""
     order = [
         (float(score), table, number) for table, all_of in enumerate(scores) for number, score in enumerate(all_of)

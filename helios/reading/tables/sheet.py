@@ -87,8 +87,6 @@ class Sheet:
 
     table: Table
     columns: tuple[SheetColumn, ...]
-    rows: NDArray[np.int64]
-    """The row of the table that each row here is; all attributes of an infobox are in row 0."""
     counted: NDArray[np.bool_]
     """bool (R): rows that are no totals of the others."""
     values: tuple[Value, ...] = field(repr=False)
@@ -104,7 +102,12 @@ class Sheet:
         columns = tuple(_column(header, tuple(row[at] for row in cells)) for at, header in enumerate(headers))
         values, postings = _values(columns)
         counted = np.array([not _is_total(row) for row in cells], bool)
-        return cls(table, columns, np.arange(len(cells)), counted, values, postings)
+        return cls(table, columns, counted, values, postings)
+
+    @property
+    def size(self) -> int:
+        """Rows: those of the table, one for an infobox."""
+        return len(self.counted)
 
     @property
     def lies(self) -> bool:
@@ -113,7 +116,7 @@ class Sheet:
 
     def place(self, row: int, column: int) -> tuple[int, int]:
         """(row, column) of the table where a cell stands."""
-        return (column, 1) if self.lies else (int(self.rows[row]), column)
+        return (column, 1) if self.lies else (row, column)
 
 
 def is_form(table: Table) -> bool:

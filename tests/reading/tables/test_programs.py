@@ -98,7 +98,7 @@ def test_a_question_selects(question, text, found):
     assert matched(question)[text] == found
 
 
-def test_evidence_selects_a_row_by_its_rank():
+def test_evidence_selects_a_row():
     words = question_words("who?")
-    (match,) = matches_of("who?", words, wording_of("who?"), SHEET, ((3, 2),))
-    assert (match.column, match.rank, np.flatnonzero(match.rows).tolist()) == (-1, 3, [2])
+    (match,) = matches_of("who?", words, wording_of("who?"), SHEET, (2,))
+    assert (match.column, np.flatnonzero(match.rows).tolist()) == (-1, [2])

@@ -24,7 +24,7 @@ def reader(sheets):
     ],
 )
 def test_a_table_answers(engine, reader, question, text):
-    answers = reader.read(question, engine.search(question))
+    answers = reader.read(question, engine.encoder.encode_question(question), engine.search(question))
     assert answers[0].text == text
     assert answers[0].confidence > 0.3
     for citation in answers[0].citations():
@@ -36,7 +36,8 @@ def test_where_a_text_is_linked_only_a_computed_value_is_a_table_s(engine):
     question = "Which is the longest river of Europe?"
     evidence = engine.search(question)
     assert evidence.edges[0].passage is not None
-    assert engine.reader.tables.read(question, evidence)[0].text == "Volga"
+    vectors = engine.encoder.encode_question(question)
+    assert engine.reader.tables.read(question, vectors, evidence)[0].text == "Volga"
     answer = engine.ask(question)
     assert (answer.text, answer.reader) == ("Volga", "extractive")
 
