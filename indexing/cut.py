@@ -21,6 +21,7 @@ from helios.corpus import CorpusStore, CorpusWriter
 from helios.errors import HeliosError, IndexFormatError
 from helios.graph.data import LINK_COLUMNS, DataGraph
 from helios.index.durable import fsync_path, fsync_tree
+from helios.index.languages import Analysis
 from helios.index.lexical import Postings, write_postings
 from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import (
@@ -82,6 +83,7 @@ class _Whole:
     tokens: TokenStore
     graph: DataGraph
     encoder: MiniLMEncoder
+    analysis: Analysis
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "_Whole":
@@ -95,7 +97,10 @@ class _Whole:
         tokens = TokenStore(view.path("tokens"), codebook=view.codebook_path)
         if tokens.encoder["fingerprint"] != encoder.fingerprint:
             raise HeliosError(f"{snapshot.directory}: was built with another encoder ({tokens.encoder['name']})")
-        return cls(snapshot, CorpusStore.open(view.path("corpus")), tokens, DataGraph.open(links.directory), encoder)
+        analysis = Postings(view.path("lexical")).analysis
+        return cls(
+            snapshot, CorpusStore.open(view.path("corpus")), tokens, DataGraph.open(links.directory), encoder, analysis
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +169,9 @@ def _write_part(whole: _Whole, out: Path, name: str, own: _Slice) -> Part:
             writer.add(passage)
     store = CorpusStore.open(folder / "corpus")
     tokens = _write_tokens(whole, store, folder / "tokens", own)
-    write_postings(node_texts(store, 0, own.nodes), folder / "lexical", segment_count=store.segment_count)
-    TitleTerms.of(store.passages.titles(), Postings(folder / "lexical").idf).write(folder / "lexical")
+    texts = node_texts(store, 0, own.nodes)
+    write_postings(texts, folder / "lexical", segment_count=store.segment_count, analysis=whole.analysis)
+    TitleTerms.of(store.passages.titles(), Postings(folder / "lexical").idf, whole.analysis).write(folder / "lexical")
     files = file_entries(folder)
     return Part(
         name=name,

@@ -8,8 +8,6 @@ Files (V terms, M postings, N nodes): `terms` uint64 (V) sorted hashes of the te
 """
 
 import json
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,32 +22,19 @@ from numpy.typing import NDArray
 from helios.errors import IndexFormatError
 from helios.index.arrays import check_below, check_offsets, map_array
 from helios.index.durable import read_record
+from helios.index.languages import Analysis
 
 CHUNK_NODES = 20_000
 """Nodes whose postings are sorted in memory at once while writing."""
 MAX_TERMS = 256
 """Distinct terms of a question that count; the rarest are kept."""
-WORD = re.compile(r"\w+")
+ENGLISH = Analysis()
 FloatArray = NDArray[np.float32]
 
 
 def terms_of(text: str) -> list[str]:
-    """Lower-cased words without accents, English plural endings taken off; what is after an apostrophe is a word."""
-    folded = text.lower()
-    if not folded.isascii():
-        folded = "".join(c for c in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(c))
-    return [_stem(word) for word in WORD.findall(folded)]
-
-
-def _stem(word: str) -> str:
-    """Harman's S-stemmer: the mildest, so that names stay themselves."""
-    if len(word) < 4 or word[-1] != "s" or word[-2] in "us":
-        return word
-    if word.endswith("ies") and word[-4] not in "ae":
-        return word[:-3] + "y"
-    if word.endswith("es") and word[-3] in "aeo":
-        return word
-    return word[:-1]
+    """The terms of a text where no index says how: as of an English one."""
+    return ENGLISH.terms(text)
 
 
 @lru_cache(maxsize=1 << 20)
@@ -63,6 +48,7 @@ def write_postings(
     directory: Path,
     *,
     segment_count: int,
+    analysis: Analysis = ENGLISH,
     progress: Callable[[int], None] | None = None,
 ) -> int:
     """Write the postings of the nodes' texts, given in node order (segments, then passages); returns the terms.
@@ -74,7 +60,7 @@ def write_postings(
     chunks: list[Path] = []
     first_node = 0
     for number, batch in enumerate(_batched(texts, CHUNK_NODES)):
-        hashes, nodes, counts, chunk_lengths = _invert(batch, first_node)
+        hashes, nodes, counts, chunk_lengths = _invert(batch, first_node, analysis)
         chunk = directory / f"chunk-{number:05d}.npz"
         with chunk.open("wb") as handle:
             np.savez(handle, hashes=hashes, nodes=nodes, counts=counts)
@@ -89,6 +75,7 @@ def write_postings(
     statistics = {
         "nodes": int(first_node),
         "segments": segment_count,
+        "analysis": analysis.record(),
         "mean_segment_length": float(node_lengths[:segment_count].mean()) if segment_count else 0.0,
         "mean_passage_length": float(node_lengths[segment_count:].mean()) if first_node > segment_count else 0.0,
     }
@@ -99,14 +86,14 @@ def write_postings(
 
 
 def _invert(
-    texts: Sequence[str], first_node: int
+    texts: Sequence[str], first_node: int, analysis: Analysis
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
     hashes: list[int] = []
     nodes: list[int] = []
     counts: list[int] = []
     lengths = np.zeros(len(texts), np.int32)
     for i, text in enumerate(texts):
-        frequency = Counter(terms_of(text))
+        frequency = Counter(analysis.terms(text))
         hashes.extend(map(term_hash, frequency))
         counts.extend(frequency.values())
         nodes.extend([first_node + i] * len(frequency))
@@ -181,7 +168,9 @@ class Postings:
         self.lengths: NDArray[np.int32] = map_array(directory / "lengths.npy", np.int32)
         check_offsets(directory / "offsets.npy", self.offsets, len(self.nodes))
         check_below(directory / "lengths.npy", self.lengths, np.iinfo(np.int32).max)
-        found = read_record(directory / "statistics.json").get("segments")
+        statistics = read_record(directory / "statistics.json")
+        self.analysis = _analysis(directory / "statistics.json", statistics.get("analysis"))
+        found = statistics.get("segments")
         if type(found) is not int or not 0 <= found <= len(self.lengths):
             raise IndexFormatError(
                 f"{directory / 'statistics.json'}: damaged: {found!r} segments of {len(self.lengths)} nodes; "
@@ -211,6 +200,14 @@ class Postings:
     def idf(self, hashes: NDArray[np.uint64]) -> FloatArray:
         """How rare terms are among the nodes of this part, by their hashes."""
         return Statistics.of([VisibleNodes.all(self)]).idf(hashes)
+
+
+def _analysis(path: Path, record: object) -> Analysis:
+    """How the terms were made; IndexFormatError for a record that says no such thing."""
+    try:
+        return Analysis.of_record(record)
+    except IndexFormatError as error:
+        raise IndexFormatError(f"{path}: damaged: {error}; build the index again") from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

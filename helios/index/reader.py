@@ -77,7 +77,7 @@ class PartFiles:
         """Terms of all titles; read from the corpus where an older build did not store them."""
         stored = TitleTerms.open(self.view.verified("lexical"))
         if stored is None:
-            return TitleTerms.of(self.corpus.passages.titles(), self.postings.idf)
+            return TitleTerms.of(self.corpus.passages.titles(), self.postings.idf, self.postings.analysis)
         self._agree("lexical", stored.passage_count, self.view.part.counts.passages, "titles")
         return stored
 

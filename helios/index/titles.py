@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
 from helios.index.arrays import check_below, check_finite, check_offsets, map_array
-from helios.index.lexical import term_hash, terms_of
+from helios.index.languages import Analysis
+from helios.index.lexical import ENGLISH, term_hash
 
 KINDS = {
     "hashes": np.uint64, "numeric": np.bool_, "starts": np.int64, "terms": np.int32, "shares": np.float32,
@@ -48,13 +49,13 @@ class TitleTerms:
         return f"TitleTerms({len(self.starts) - 1} titles)"
 
     @classmethod
-    def of(cls, titles: Iterable[str], idf: Idf) -> "TitleTerms":
+    def of(cls, titles: Iterable[str], idf: Idf, analysis: Analysis = ENGLISH) -> "TitleTerms":
         """Read titles, in the order of the passages; `idf` tells how rare terms are by their hashes."""
         hashes: list[int] = []
         counts: list[int] = []
         digits: dict[int, bool] = {}
         for title in titles:
-            terms = dict.fromkeys(terms_of(title))
+            terms = dict.fromkeys(analysis.terms(title))
             own = list(map(term_hash, terms))
             hashes.extend(own)
             counts.append(len(own))

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.index.function_words import LIGHT, function_spans, telling_terms
+from helios.index.function_words import LIGHT, count_missing, function_spans, telling_terms
+from helios.index.languages import Analysis
 from helios.index.lexical import (
+    ENGLISH,
     MAX_TERMS,
     Postings,
     Statistics,
@@ -170,6 +172,8 @@ class QueryTerms:
     terms: tuple[str, ...]
     hashes: NDArray[np.uint64]
     idf_T: FloatArray
+    missing: int = 0
+    """Distinct terms of the question that no node has, of those that nodes of this language would have."""
 
     @property
     def is_number_T(self) -> NDArray[np.bool_]:
@@ -282,17 +286,37 @@ class VisiblePostings:
         self.statistics = statistics
         self._norms: dict[tuple[str, float, float], FloatArray] = {}
 
+    @property
+    def analysis(self) -> Analysis:
+        """How the texts of all parts became terms."""
+        return self.postings[0].analysis if self.postings else ENGLISH
+
     def terms(self, question: str) -> QueryTerms:
-        """The question's terms that some node has, and how rare they are."""
-        terms = telling_terms(question)
-        hashes = np.array([term_hash(term) for term in terms], np.uint64)
-        holders = self.statistics.holders(hashes)
+        """The question's terms that some node has, and how rare they are; a compound may be there in two parts."""
+        terms = telling_terms(question, self.analysis)
+        holders = self.statistics.holders(_hashes(terms))
+        compounds = self._compounds([term for term, count in zip(terms, holders, strict=True) if not count])
+        if compounds:
+            terms = list(dict.fromkeys(part for term in terms for part in compounds.get(term, (term,))))
+            holders = self.statistics.holders(_hashes(terms))
         known = np.flatnonzero(holders)
         if len(known) > MAX_TERMS:
             known = np.sort(known[np.argsort(holders[known], kind="stable")[:MAX_TERMS]])
-        return QueryTerms(
-            tuple(terms[n] for n in known.tolist()), hashes[known], self.statistics.rarity(holders[known])
-        )
+        kept = tuple(terms[n] for n in known.tolist())
+        missing = count_missing(question, {*kept, *compounds}, self.analysis)
+        return QueryTerms(kept, _hashes(kept), self.statistics.rarity(holders[known]), missing)
+
+    def _compounds(self, unknown: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Of words that no node has, the two parts that nodes have: restaurierungsauftrag, restaurierung auftrag."""
+        found: dict[str, tuple[str, ...]] = {}
+        for term in unknown:
+            splits = self.analysis.splits(term)
+            if splits:
+                holders = self.statistics.holders(_hashes([part for split in splits for part in split])).reshape(-1, 2)
+                both = np.minimum(holders[:, 0], holders[:, 1])
+                if both.any():
+                    found[term] = splits[int(np.argmax(both > 0))]
+        return found
 
     def counts(self, terms: QueryTerms, nodes: Numbers) -> NDArray[np.uint8]:
         """How often each term stands in each of the nodes, which ascend: (U, T)."""
@@ -473,3 +497,7 @@ def _whole_patterns(table_GPQ: FloatArray) -> tuple[NDArray[np.int8], np.float32
     most = min(PATTERN_RANGE, 32767 // max(groups, 1))
     step = np.float32(max(float(np.abs(table_GPQ).max(initial=0.0)), 1e-6) / most)
     return np.rint(table_GPQ / step).astype(np.int8), step
+
+
+def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
+    return np.array([term_hash(term) for term in terms], np.uint64)

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ModelError
-from helios.index.lexical import terms_of
 from helios.index.products import weighted_sums
 from helios.models.card import read_card
 from helios.retrieval.state import SearchState, pairs_of
@@ -130,9 +129,8 @@ def _shares(state: SearchState, edges: Sequence[ScoredEdge]) -> tuple[FloatArray
     there = [side < index.node_count for side in (pairs.left, pairs.right)]
     held_UT = index.postings.counts(query.terms, nodes) > 0
     held_ET = np.logical_or(*(held_UT[side] & seen[:, None] for side, seen in zip(sides, there, strict=True)))
-    unknown = len(dict.fromkeys(terms_of(state.question))) - len(query.terms.terms)
     rarest = float(index.postings.statistics.rarity(np.zeros(1, np.int64))[0])
-    whole = float(query.terms.idf_T.sum()) + max(0, unknown) * rarest
+    whole = float(query.terms.idf_T.sum()) + query.terms.missing * rarest
     terms = weighted_sums(held_ET, query.terms.idf_T.astype(np.float64)) / max(whole, 1e-9)
     maxima = state.with_maxima(nodes).maxima
     assert maxima is not None

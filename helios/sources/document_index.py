@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
+from helios.index.languages import SAMPLE, Analysis
 from helios.index.lexical import Postings, Statistics, VisibleNodes, write_postings
 from helios.index.quantiser import Quantiser, centroid_count
 from helios.index.tokens import TokenStore, write_tokens
@@ -176,8 +177,12 @@ def build_documents(documents: Iterable[Document], folder: Path) -> int:
                 writer.write_batch(pa.record_batch([pa.array(column, pa.string()) for column in columns], schema))
                 count += len(batch)
         table = pa.ipc.open_file(pa.memory_map(str(scratch / "documents.arrow"))).read_all()
-        texts = (f"{table.column('title')[i]} {table.column('text')[i]}" for i in range(count))
-        write_postings(texts, scratch / "postings", segment_count=0)
+
+        def texts(step: int = 1) -> Iterator[str]:
+            return (f"{table.column('title')[i]} {table.column('text')[i]}" for i in range(0, count, step))
+
+        analysis = Analysis.of_texts(texts(1 + count // SAMPLE))
+        write_postings(texts(), scratch / "postings", segment_count=0, analysis=analysis)
     return count
 
 

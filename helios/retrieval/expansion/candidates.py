@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.graph import Subgraph
-from helios.index.lexical import term_hash, terms_of
+from helios.index.languages import Analysis
+from helios.index.lexical import term_hash
 from helios.index.products import weighted_sums
 from helios.index.reader import IndexReader
 from helios.index.titles import TitleTerms
@@ -114,9 +115,10 @@ class TableCells:
 def table_cells(index: IndexReader, table: int, rows: IntArray) -> TableCells:
     """The words of some rows of a table; those of a table that is not large are kept for the next question."""
     first, last = (int(n) for n in index.corpus.segment_offsets[table : table + 2])
+    analysis = index.postings.analysis
     if last - first > KEPT_ROWS:
-        return _read_cells([index.corpus.segment(row).cells for row in rows.tolist()])
-    whole = index.remembered("table cells", table, lambda: _read_cells(index.corpus.tables[table].rows))
+        return _read_cells([index.corpus.segment(row).cells for row in rows.tolist()], analysis)
+    whole = index.remembered("table cells", table, lambda: _read_cells(index.corpus.tables[table].rows, analysis))
     begins, ends = whole.starts[rows - first], whole.starts[rows - first + 1]
     sizes = ends - begins
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -124,13 +126,13 @@ def table_cells(index: IndexReader, table: int, rows: IntArray) -> TableCells:
     return TableCells(starts, whole.hashes[picked], whole.columns[picked])
 
 
-def _read_cells(rows: Sequence[Sequence[str]]) -> TableCells:
+def _read_cells(rows: Sequence[Sequence[str]], analysis: Analysis) -> TableCells:
     hashes: list[int] = []
     columns: list[int] = []
     starts = [0]
     for row in rows:
         for column, cell in enumerate(row):
-            own = dict.fromkeys(terms_of(cell))
+            own = dict.fromkeys(analysis.terms(cell))
             hashes.extend(map(term_hash, own))
             columns.extend([column] * len(own))
         starts.append(len(hashes))
@@ -148,7 +150,9 @@ class _Finder:
         fusion = state.search.fusion
         self.k1 = np.float32(fusion.k1)
         self.norms_P = self.index.postings.passage_norms(fusion.k1, fusion.b)
-        self.asked_hashes = np.array([term_hash(term) for term in dict.fromkeys(terms_of(state.question))], np.uint64)
+        self.analysis = self.index.postings.analysis
+        asked = dict.fromkeys(self.analysis.terms(state.question))
+        self.asked_hashes = np.array([term_hash(term) for term in asked], np.uint64)
         numbers = self.titles.numbers_of(self.asked_hashes)
         self.asked_numbers = np.sort(numbers[numbers >= 0])
         self.lexical_P = self.index.postings.passage_bm25(self.query.terms, k1=fusion.k1, b=fusion.b, most=self.common)
@@ -221,7 +225,7 @@ class _Finder:
         titles, known_V = self.titles, self.scratch.known_V
         record = self.index.corpus.tables[table]
         text = f"{record.title} {record.section} {' '.join(record.header)}"
-        named = titles.numbers(dict.fromkeys(terms_of(text)))
+        named = titles.numbers(dict.fromkeys(self.analysis.terms(text)))
         named = named[named >= 0]
         starts, ends = titles.starts[siblings], titles.starts[siblings + 1]
         sizes = ends - starts
