@@ -39,7 +39,8 @@ class EncoderSettings(Section):
     """The token encoder and how it runs."""
 
     model: str | None = None
-    """Folder of the base model; None takes the installed package, then the hub cache."""
+    """Folder of the base model, also as sentence-transformers saves it, or its name on the hub; None takes the
+    installed package, then the hub cache. docs/languages.md says what a multilingual one changes."""
     adapter: str | None = None
     """File of a trained adapter; None, or `none`, is the base as it comes."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"

@@ -1,10 +1,12 @@
 """The weights of a BERT-shaped encoder as plain arrays: a published checkpoint, and a trained adapter added to it.
 
-Reads the usual `config.json` and `model.safetensors`; names of tensors become those of `helios.models.bert`. Absolute
-positions, post-layer-norm, exact GELU; anything else is refused. Needs no torch.
+Reads the usual `config.json` and `model.safetensors` of BERT, RoBERTa, XLM-R, CamemBERT and DistilBERT; names of
+tensors become those of `helios.models.bert`. Absolute positions, post-layer-norm, exact GELU; anything else is refused.
+Needs no torch.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from numpy.typing import NDArray
 from helios.errors import ModelError
 
 FloatArray = NDArray[np.float32]
+POSITIONS = "embeddings.position_embeddings.weight"
+TYPES = "embeddings.token_type_embeddings.weight"
 LAYER_NAMES = {
     "attention.self.query": "query",
     "attention.self.key": "key",
@@ -27,6 +31,30 @@ LAYER_NAMES = {
     "output.LayerNorm": "down_norm",
 }
 """Names in published BERT checkpoints → names here."""
+DISTIL_NAMES = {
+    "attention.q_lin": "query",
+    "attention.k_lin": "key",
+    "attention.v_lin": "value",
+    "attention.out_lin": "output",
+    "sa_layer_norm": "output_norm",
+    "ffn.lin1": "up",
+    "ffn.lin2": "down",
+    "output_layer_norm": "down_norm",
+}
+"""The same of DistilBERT."""
+DISTIL_SETTINGS = {
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+    "hidden_act": "activation",
+}
+"""Names of settings here → what DistilBERT calls them."""
+ROBERTAS = ("roberta", "xlm-roberta", "camembert")
+"""Architectures whose first position is the one after the padding's number."""
+ARCHITECTURES = ("bert", "distilbert", *ROBERTAS)
+_PREFIX = re.compile(r"^(?:bert|roberta|distilbert)\.")
+_LAYER = re.compile(r"^(?:encoder|transformer)\.layer\.(\d+)\.(.+)\.(weight|bias)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +69,16 @@ class BertConfig:
     max_position_embeddings: int
     type_vocab_size: int
     layer_norm_eps: float
+    first_position: int = 0
+    """Rows of the published table of positions that stand for none; `max_position_embeddings` are those after them."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every tensor that an encoder of these sizes has."""
         size, inner = self.hidden_size, self.intermediate_size
         shapes: dict[str, tuple[int, ...]] = {
             "embeddings.word_embeddings.weight": (self.vocab_size, size),
-            "embeddings.position_embeddings.weight": (self.max_position_embeddings, size),
-            "embeddings.token_type_embeddings.weight": (self.type_vocab_size, size),
+            POSITIONS: (self.max_position_embeddings, size),
+            TYPES: (self.type_vocab_size, size),
             "embeddings.LayerNorm.weight": (size,),
             "embeddings.LayerNorm.bias": (size,),
         }
@@ -76,6 +106,10 @@ def read_checkpoint(folder: Path, adapter: Path | None = None) -> Checkpoint:
     """Read `config.json` and `model.safetensors`, and add an adapter's updates; ModelError if they do not fit."""
     config = read_config(folder)
     found = {local_name(name): tensor for name, tensor in read_tensors(folder / "model.safetensors")[0].items()}
+    if POSITIONS in found:
+        found[POSITIONS] = found[POSITIONS][config.first_position :]
+    if TYPES not in found:  # DistilBERT has none
+        found[TYPES] = np.zeros(config.shapes()[TYPES], np.float32)
     shapes = config.shapes()
     missing = [name for name in shapes if name not in found]
     if missing:
@@ -92,29 +126,38 @@ def read_checkpoint(folder: Path, adapter: Path | None = None) -> Checkpoint:
 
 
 def read_config(folder: Path) -> BertConfig:
-    """The sizes in a folder's `config.json`; ModelError for anything but a BERT as we know it."""
+    """The sizes in a folder's `config.json`; ModelError for anything but an encoder that is shaped like BERT."""
     try:
         raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{folder}: no readable model (config.json, model.safetensors): {error}") from error
-    if raw.get("model_type") != "bert" or raw.get("hidden_act") != "gelu":
-        raise ModelError(f"{folder}: expected a BERT with GELU, found {raw.get('model_type')} {raw.get('hidden_act')}")
+    kind = raw.get("model_type")
+    if kind == "distilbert":
+        raw |= {name: raw[theirs] for name, theirs in DISTIL_SETTINGS.items() if theirs in raw}
+        raw |= {"type_vocab_size": 1, "layer_norm_eps": 1e-12}
+    if kind not in ARCHITECTURES or raw.get("hidden_act") != "gelu":
+        raise ModelError(
+            f"{folder}: expected one of {', '.join(ARCHITECTURES)} with GELU, found {kind} {raw.get('hidden_act')}"
+        )
     if raw.get("position_embedding_type", "absolute") != "absolute":
         raise ModelError(f"{folder}: expected absolute positions, found {raw['position_embedding_type']}")
-    unset = [name for name in BertConfig.__dataclass_fields__ if name not in raw]
+    first = raw.get("pad_token_id", 1) + 1 if kind in ROBERTAS else 0
+    named = [name for name in BertConfig.__dataclass_fields__ if name != "first_position"]
+    unset = [name for name in named if name not in raw]
     if unset:
         raise ModelError(f"{folder}/config.json lacks {', '.join(unset)}")
-    return BertConfig(**{name: raw[name] for name in BertConfig.__dataclass_fields__})
+    sizes = {name: raw[name] for name in named} | {"max_position_embeddings": raw["max_position_embeddings"] - first}
+    return BertConfig(**sizes, first_position=first)
 
 
 def local_name(name: str) -> str:
     """The name of a published tensor here."""
-    name = name.removeprefix("bert.")
-    if not name.startswith("encoder.layer."):
+    name = _PREFIX.sub("", name)
+    match = _LAYER.match(name)
+    if match is None:
         return name
-    number, _, rest = name.removeprefix("encoder.layer.").partition(".")
-    module, _, parameter = rest.rpartition(".")
-    return f"layers.{number}.{LAYER_NAMES.get(module, module)}.{parameter}"
+    number, module, parameter = match.groups()
+    return f"layers.{number}.{(LAYER_NAMES | DISTIL_NAMES).get(module, module)}.{parameter}"
 
 
 def read_tensors(path: Path) -> tuple[dict[str, FloatArray], dict[str, str]]:

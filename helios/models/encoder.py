@@ -28,6 +28,8 @@ FloatArray = NDArray[np.float32]
 MAX_QUESTION_TOKENS = 128
 LETTER = re.compile(r"[^\W_]")
 """A letter or a digit of any alphabet."""
+BLANKS = ("▁", "Ġ")
+"""What tokenizers write for the blank before a word; the second, of byte-level ones, is a letter of Maltese."""
 HEAD_TOKENS = 32
 """The first tokens of a long text, its titles, that every further window begins with."""
 SHIPPED_ADAPTER = Path(__file__).parent / "weights" / "token-encoder.safetensors"
@@ -110,6 +112,7 @@ class MiniLMEncoder:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._keep = _kept_tokens(self._tokenizer)
+        self._blank = _blank_tokens(self._tokenizer)
         self._windows = Windows.of(self._tokenizer, max_tokens=max_tokens, count=windows)
 
     @classmethod
@@ -222,7 +225,10 @@ class MiniLMEncoder:
     def _spans(self, encoding: Any, kept: NDArray[np.int64]) -> NDArray[np.int32]:
         if not len(kept):
             return np.zeros((1, 2), np.int32)
-        return np.array(encoding.offsets, np.int32).reshape(-1, 2)[kept]
+        spans = np.array(encoding.offsets, np.int32).reshape(-1, 2)
+        blank = self._blank[np.array(encoding.ids, np.int64)]
+        spans[1:, 0] += blank[1:] & (spans[1:, 0] == spans[:-1, 1]) & (spans[1:, 1] > spans[1:, 0])
+        return spans[kept]
 
     @once
     def _nothing(self) -> TokenVectors:
@@ -315,5 +321,13 @@ def _kept_tokens(tokenizer: Any) -> NDArray[np.bool_]:
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     keep = np.zeros(max(vocabulary.values()) + 1, bool)
     for token, number in vocabulary.items():
-        keep[number] = token not in special and LETTER.search(token) is not None
+        keep[number] = token not in special and LETTER.search(token.removeprefix(BLANKS[1])) is not None
     return keep
+
+
+def _blank_tokens(tokenizer: Any) -> NDArray[np.bool_]:
+    """For every token id, whether it begins with a blank, which is then the first character of its span."""
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    blank = np.zeros(max(vocabulary.values()) + 1, bool)
+    blank[[number for token, number in vocabulary.items() if token.startswith(BLANKS)]] = True
+    return blank

@@ -42,7 +42,7 @@ def cached_revision(folder, tmp_path_factory, monkeypatch) -> Path:
     (snapshot.parent.parent / "refs").mkdir()
     (snapshot.parent.parent / "refs" / "main").write_text("0123abcd")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
-    assert base._hub_cache() == snapshot
+    assert base._hub_cache(base.NAME) == snapshot
     return snapshot
 
 

@@ -80,8 +80,8 @@ def test_prefixed_checkpoints_load(small):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model_type": "roberta"}, "expected a BERT with GELU, found roberta gelu"),
-        ({"hidden_act": "relu"}, "expected a BERT with GELU, found bert relu"),
+        ({"model_type": "mpnet"}, "expected one of bert, .* found mpnet gelu"),
+        ({"hidden_act": "relu"}, "expected one of bert, .* found bert relu"),
         ({"position_embedding_type": "relative_key"}, "expected absolute positions, found relative_key"),
         ({"layer_norm_eps": None}, "config.json lacks layer_norm_eps"),
         ({"intermediate_size": 25}, "do not fit together"),
