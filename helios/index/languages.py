@@ -166,17 +166,17 @@ def german(word: str) -> str:
 
 
 def french(word: str) -> str:
-    """Plural and feminine endings: journaux, journal; grandes, grand."""
-    if len(word) > 4 and word.endswith("aux"):
+    """Plural endings: journaux, journal; bateaux, bateau; routes, route."""
+    if word.endswith("aux") and not word.endswith("eaux") and len(word) > 4:
         return word[:-3] + "al"
-    return _without(word, r"e*[sx]?$" if not word.endswith("ss") else r"$")
+    return word if word.endswith("ss") else _without(word, r"(?:s|(?<=eu|au|ou)x)$")
 
 
 def spanish(word: str) -> str:
-    """Plural and gender: parcelas, parcela; olivos, olivo; luces, luz."""
+    """Plural endings: animales, animal; parcelas, parcela; luces, luz."""
     if len(word) > 4 and word.endswith("ces"):
         return word[:-3] + "z"
-    return _without(word, r"(?:[aeo]s?|s)$")
+    return _without(word, r"(?:(?<=[djlnrxyz])es|s)$")
 
 
 def _without(word: str, ending: str) -> str:

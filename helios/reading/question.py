@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from helios.index.languages import recognise
 from helios.index.lexical import terms_of
 
 WORD = re.compile(r"\w+(?:[.,:'’–-]\w+)*")
@@ -61,13 +62,35 @@ KIND_WORDS: dict[Kind, frozenset[str]] = {
 }
 
 
+ASKING_ELSEWHERE: dict[str, dict[Kind, str]] = {
+    "de": {
+        Kind.PERSON: r"\b(?:wer|wen|wem|wessen)\b", Kind.DATE: r"\bwann\b", Kind.PLACE: r"\b(?:wo|wohin|woher)\b",
+        Kind.COUNT: r"\bwie ?viele\b",
+    },
+    "fr": {
+        Kind.PERSON: r"^\W*(?:à |de |avec |pour |par )?qui\b", Kind.DATE: r"\bquand\b", Kind.PLACE: r"\boù\b",
+        Kind.COUNT: r"\bcombien d",
+    },
+    "es": {
+        Kind.PERSON: r"\bqui[eé]n(?:es)?\b", Kind.DATE: r"\bcu[aá]ndo\b", Kind.PLACE: r"\bd[oó]nde\b",
+        Kind.COUNT: r"\bcu[aá]nt[oa]s\b",
+    },
+    "zh": {
+        Kind.PERSON: "[谁誰]", Kind.DATE: "什么时候|什麼時候|何时|何時|哪一?[天年月]", Kind.PLACE: "哪[里裡儿兒]|何处",
+        Kind.COUNT: "多少|[几幾]个?",
+    },
+}  # fmt: skip
+"""What asking words of other languages ask for, by ISO 639-1 code."""
+_SAME_AS = {Kind.PERSON: "who", Kind.DATE: "when", Kind.PLACE: "where", Kind.COUNT: "how"}
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question taken apart."""
 
     text: str
     word: str
-    """The asking word: what, which, who ...; empty if there is none."""
+    """The asking word: what, which, who ..., also for what another language has; empty if there is none."""
     kind: Kind
     focus: tuple[str, ...]
     """Terms that name what is asked for, head last; empty for who, when, where."""
@@ -83,12 +106,22 @@ def ask(question: str) -> Asked:
     terms = tuple(term for term in terms_of(question) if term not in STOP)
     at = _asking_position([word for word, _, _ in words])
     if at is None:
-        return Asked(question, "", Kind.UNKNOWN, (), (0, 0), terms)
+        return _asked_elsewhere(question, terms)
     word = words[at][0]
     first, last = _focus(question, words, at)
     focus = tuple(term for text, _, _ in words[first:last] for term in terms_of(text) if term not in STOP)
     span = (words[at][1], words[last - 1][2] if last > first else words[at][2])
     return Asked(question, word, _kind(word, [text for text, _, _ in words[at + 1 :]], focus), focus, span, terms)
+
+
+def _asked_elsewhere(question: str, terms: tuple[str, ...]) -> Asked:
+    """The asking word and the kind of a question in another language, whose focus nothing here finds."""
+    asking = ASKING_ELSEWHERE.get(recognise(question), {})
+    matches = [(match, kind) for kind, words in asking.items() if (match := re.search(words, question, re.IGNORECASE))]
+    if not matches:
+        return Asked(question, "", Kind.UNKNOWN, (), (0, 0), terms)
+    match, kind = min(matches, key=lambda one: one[0].start())
+    return Asked(question, _SAME_AS[kind], kind, (), match.span(), terms)
 
 
 def _asking_position(words: list[str]) -> int | None:

@@ -25,7 +25,7 @@ def test_normalise(text: str, expected: str) -> None:
 
 
 def test_tokens_of_other_scripts_are_kept() -> None:
-    assert tokens("Москва 東京") == ["москва", "東京"]
+    assert tokens("Москва 東京タワー 서울") == ["москва", "東", "京", "タ", "ワ", "ー", "서", "울"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,10 @@ Folding is one character to one character, so a span of the folded text is a spa
 import re
 import unicodedata
 
-TOKEN = re.compile(r"[^\W_]+")
+from helios.index.languages import UNSPACED
+
+TOKEN = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+")
+"""A word, or a character of a script without blanks: a name is then found within a sentence of it."""
 _DISAMBIGUATOR = re.compile(r"^(.*\S)\s*\(([^()]+)\)\s*$")
 
 
@@ -15,7 +18,7 @@ class _FoldTable(dict[int, str]):
 
     def __missing__(self, codepoint: int) -> str:
         character = chr(codepoint)
-        base = unicodedata.normalize("NFKD", character)[:1]
+        base = character if "가" <= character <= "힣" else unicodedata.normalize("NFKD", character)[:1]
         lowered = (base or character).lower()
         folded = lowered if len(lowered) == 1 else character
         self[codepoint] = folded
@@ -31,7 +34,7 @@ def fold(text: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """The folded letter-and-digit runs of a text."""
+    """The folded letter-and-digit runs of a text, characters of scripts without blanks each alone."""
     return TOKEN.findall(fold(text))
 
 

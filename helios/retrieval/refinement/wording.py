@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from helios.index.languages import recognise
+
 _WORD = re.compile(r"\d[\d,.]*\d(?!\w)|\w+")
 
 
@@ -111,7 +113,12 @@ def stems(text: str) -> tuple[str, ...]:
 
 
 def read_cues(question: str) -> tuple[Cue, ...]:
-    """Superlatives and ordinals in the order of the question; an ordinal before a superlative is its place."""
+    """Superlatives and ordinals in the order of the question; an ordinal before a superlative is its place.
+
+    They are English: a question in another language has none, also where one of its words looks like one (das Fest).
+    """
+    if recognise(question) not in ("en", ""):
+        return ()
     blanked = _NO_CUES.sub(lambda match: " ".join("_" for _ in match[0].split()), question.casefold())
     words = words_of(blanked)
     cues: list[Cue] = []
