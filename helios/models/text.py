@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from helios.types import Passage, Segment
 
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])|(?<=[。！？])(?=[^\s」』”])")
 
 
 @dataclass(frozen=True, slots=True)

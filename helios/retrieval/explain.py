@@ -1,13 +1,18 @@
 """Why an edge was found: for each question token, the word of the row or passage that it matched best."""
 
+import re
+
 import numpy as np
 
 from helios.errors import IndexFormatError
+from helios.index.languages import UNSPACED
 from helios.index.reader import IndexReader
 from helios.index.visible import Query
 from helios.models.encoder import TokenEncoder
 from helios.models.text import NodeText, passage_text, segment_text
 from helios.types import Edge, TokenMatch
+
+_LETTERS = re.compile(rf"[^\W_{UNSPACED}]{{2}}")
 
 
 def explain_edge(index: IndexReader, encoder: TokenEncoder, query: Query, edge: Edge) -> tuple[TokenMatch, ...]:
@@ -47,9 +52,9 @@ def _matches(index: IndexReader, encoder: TokenEncoder, query: Query, number: in
 
 
 def _word(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a token's span to the whole word."""
-    while start > 0 and text[start - 1].isalnum():
+    """Widen a token's span to the whole word; where no blanks part words it stays as it is."""
+    while start > 0 and start < end and _LETTERS.fullmatch(text[start - 1 : start + 1]):
         start -= 1
-    while end < len(text) and text[end].isalnum():
+    while end < len(text) and start < end and _LETTERS.fullmatch(text[end - 1 : end + 1]):
         end += 1
     return start, end

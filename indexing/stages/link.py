@@ -31,7 +31,7 @@ class LinkStage:
     """Corpus store → links with their provenance, from `linking.source`."""
 
     name: str = "link"
-    version: int = 1
+    version: int = 2
     component: str | None = None
     inputs: tuple[str, ...] = ("ingest",)
     settings: tuple[str, ...] = (

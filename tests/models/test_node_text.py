@@ -49,6 +49,11 @@ def test_a_passage_is_cut_into_sentences():
     ]
 
 
+def test_chinese_sentences_end_without_blanks():
+    node = passage_text(Passage("p", "长江", "长江是亚洲最长的河流。它流经上海。"))
+    assert pieces(node)[1:] == [("sentence:0", "长江是亚洲最长的河流。"), ("sentence:1", "它流经上海。")]
+
+
 def test_an_empty_passage():
     assert pieces(passage_text(Passage("p", "", ""))) == []
 

@@ -35,3 +35,21 @@ def test_focus_span_is_the_asking_word_to_the_end_of_the_focus():
 
 def test_terms_are_without_stop_words_and_plurals():
     assert ask("Which teams of the league won titles ?").terms == ("team", "league", "won", "title")
+
+
+@pytest.mark.parametrize(
+    ("question", "word", "kind"),
+    [
+        ("Wer hat Glaswelten gefördert?", "who", Kind.PERSON),
+        ("Wann ist das Fest?", "when", Kind.DATE),
+        ("Où est né Zola ?", "where", Kind.PLACE),
+        ("¿Quién vive en Los Llanos?", "who", Kind.PERSON),
+        ("¿Cuántas cabras siguen en la finca?", "how", Kind.COUNT),
+        ("谁设计了这座桥？", "who", Kind.PERSON),
+        ("这座桥是什么时候建成的？", "when", Kind.DATE),
+        ("Was kostet die Jahreskarte?", "", Kind.UNKNOWN),
+    ],
+)
+def test_asking_words_of_other_languages(question, word, kind):
+    asked = ask(question)
+    assert (asked.word, asked.kind) == (word, kind)

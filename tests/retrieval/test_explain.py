@@ -9,6 +9,7 @@ import pytest
 from helios.config import load_config
 from helios.engine import Engine
 from helios.models.text import passage_text
+from helios.retrieval.explain import _word
 from helios.retrieval.state import pairs_of, run_stages
 from helios.types import EvidenceEdge, TokenMatch
 from indexing.pipeline import build_index
@@ -98,3 +99,17 @@ def test_a_row_that_is_read_in_windows_is_found_and_explained_by_its_last_cells(
     matches = {match.query_token: (match.word, match.where) for match in best.matches}
     assert matches["keeper"] == ("Keeper", "header:39")
     assert {matches[token] for token in matches if token in "Vandermeer"} == {("Vandermeer", "cell:39")}
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "word"),
+    [
+        ("the Rhine's", (4, 6), "Rhine"),
+        ("长江是河", (1, 2), "江"),
+        ("长江Yangtze是", (2, 4), "Yangtze"),
+        ("", (0, 0), ""),
+    ],
+)
+def test_words_end_where_scripts_without_blanks_begin(text, span, word):
+    start, end = _word(text, *span)
+    assert text[start:end] == word

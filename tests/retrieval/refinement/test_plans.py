@@ -163,3 +163,8 @@ def test_the_connection_reads_no_file_and_keeps_its_settings(tmp_path: Path) -> 
         connection.execute(f"SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")
     with pytest.raises(duckdb.Error):
         connection.execute("SET enable_external_access = true")
+
+
+@pytest.mark.parametrize("question", ["Wann ist das Fest?", "Wie viele Leute waren zuletzt auf dem Podest?"])
+def test_a_question_in_another_language_has_no_english_superlatives(question):
+    assert read_cues(question) == ()
