@@ -212,6 +212,7 @@ def _manifest_lines(index: Path, manifest: "Manifest") -> list[str]:
 
 def _print_estimate(estimate: "Estimate", *, as_json: bool) -> None:
     from indexing.disk import format_bytes
+    from indexing.progress import format_duration
 
     if as_json:
         totals = {"seconds": estimate.seconds, "disk": estimate.disk, "memory": estimate.memory}
@@ -228,11 +229,3 @@ def _print_estimate(estimate: "Estimate", *, as_json: bool) -> None:
         f"build      about {format_duration(estimate.seconds)}, {format_bytes(estimate.disk)} of disk at its "
         f"peak, {format_bytes(estimate.memory)} of memory (from a sample of {estimate.sample_nodes:,} nodes)"
     )
-
-
-def format_duration(seconds: float) -> str:
-    """For example "1 h 05 min"."""
-    if seconds < 90:
-        return f"{seconds:.1f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,18 +1,20 @@
 """Encode every node once: texts → token vectors → codes and residuals, chunk by chunk.
 
 The codebook is fitted to the token vectors of a sample of nodes; then each chunk of nodes is encoded and
-quantised on its own, so a chunk is a save point and its bytes do not depend on when it was made.
+quantised on its own, so a chunk is a save point and its bytes do not depend on when it was made. Where the sample is
+the whole corpus, its vectors are kept for that, and nothing is encoded twice.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
 from helios.index.quantiser import Quantiser, centroid_count
-from helios.models.encoder import MiniLMEncoder, TokenEncoder, TokenVectors
+from helios.models.encoder import FloatArray, MiniLMEncoder
 from helios.models.text import passage_text, segment_text
 from indexing.stage import Arrays
 
@@ -35,37 +37,56 @@ def node_count(store: CorpusStore) -> int:
     return store.segment_count + len(store.passages)
 
 
+def sample_nodes(store: CorpusStore, random: np.random.Generator) -> NDArray[np.int64]:
+    """Numbers of evenly random nodes, ascending; all nodes of a small corpus."""
+    return np.sort(random.permutation(node_count(store))[:MAX_SAMPLE_NODES])
+
+
 def fit_codebook(
-    store: CorpusStore, encoder: TokenEncoder, *, bits: int, centroids: int | None, seed: int = 0
-) -> Quantiser:
-    """Fit centroids and scales to the tokens of evenly random nodes, the same nodes for the same corpus."""
-    nodes = node_count(store)
-    random = np.random.default_rng(seed)
-    chosen = np.sort(random.permutation(nodes)[:MAX_SAMPLE_NODES])
-    texts = [next(node_texts(store, int(node), int(node) + 1)) for node in chosen]
-    vectors = [tokens.vectors for tokens in encoder.encode_documents(texts)]
-    sample = np.concatenate(vectors) if vectors else np.zeros((1, encoder.dimension), np.float32)
-    del vectors  # a sample of a large corpus is a gigabyte: hold it once
-    expected_tokens = int(len(sample) * max(1.0, nodes / max(1, len(chosen))))
-    count = centroids or centroid_count(expected_tokens)
-    wanted = min(len(sample), SAMPLE_TOKENS_PER_CENTROID * count)
-    if wanted < len(sample):
-        sample = sample[np.sort(random.permutation(len(sample))[:wanted])]
-    return Quantiser.fit(sample, centroids=count, bits=bits, seed=seed)
+    sample_TD: FloatArray, random: np.random.Generator, *, growth: float = 1.0, bits: int, centroids: int | None,
+    seed: int = 0,
+) -> Quantiser:  # fmt: skip
+    """Fit centroids and scales to the token vectors of sampled nodes; all nodes are `growth` times as many."""
+    if not len(sample_TD):
+        sample_TD = np.zeros((1, sample_TD.shape[1]), np.float32)
+    count = centroids or centroid_count(int(len(sample_TD) * growth))
+    wanted = min(len(sample_TD), SAMPLE_TOKENS_PER_CENTROID * count)
+    if wanted < len(sample_TD):
+        sample_TD = sample_TD[np.sort(random.permutation(len(sample_TD))[:wanted])]
+    return Quantiser.fit(sample_TD, centroids=count, bits=bits, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedNodes:
-    """Token vectors of some nodes, and of each how many of its tokens the encoder left out."""
+    """What the encoder says of N nodes with T tokens together."""
 
-    vectors: list[TokenVectors]
-    cut: list[int]
+    vectors_TD: FloatArray
+    ids: NDArray[np.int32]
+    """Numbers of the tokens in the encoder's vocabulary: (T)."""
+    counts: NDArray[np.int64]
+    """Tokens of every node: (N)."""
+    cut: NDArray[np.int64]
+    """Of every node how many of its tokens the encoder left out: (N)."""
+
+    def arrays(self) -> Arrays:
+        """As they are saved."""
+        return {"vectors_TD": self.vectors_TD, "ids": self.ids, "counts": self.counts, "cut": self.cut}
+
+
+def encode_texts(texts: Sequence[str], encoder: MiniLMEncoder) -> EncodedNodes:
+    """Token vectors of nodes by their texts."""
+    found = list(encoder.encode_documents(texts))
+    return EncodedNodes(
+        np.concatenate([np.zeros((0, encoder.dimension), np.float32), *(tokens.vectors for tokens in found)]),
+        np.concatenate([np.zeros(0, np.int32), *(tokens.ids for tokens in found)]),
+        np.array([len(tokens.ids) for tokens in found], np.int64),
+        np.array(encoder.cut_tokens(texts), np.int64),
+    )
 
 
 def encode_nodes(store: CorpusStore, encoder: MiniLMEncoder, start: int, stop: int) -> EncodedNodes:
     """Token vectors of nodes [start, stop)."""
-    texts = list(node_texts(store, start, stop))
-    return EncodedNodes(list(encoder.encode_documents(texts)), encoder.cut_tokens(texts))
+    return encode_texts(list(node_texts(store, start, stop)), encoder)
 
 
 def token_frequencies(texts: Sequence[str], encoder: MiniLMEncoder) -> NDArray[np.int32]:
@@ -78,11 +99,12 @@ def token_frequencies(texts: Sequence[str], encoder: MiniLMEncoder) -> NDArray[n
 
 def quantise_nodes(nodes: EncodedNodes, quantiser: Quantiser, *, vocabulary_size: int) -> Arrays:
     """A chunk of a token store: quantised vectors, tokens of nodes, how many nodes hold each token, what was cut."""
-    quantised = quantiser.encode(np.concatenate([tokens.vectors for tokens in nodes.vectors]))
-    held = np.concatenate([np.unique(tokens.ids) for tokens in nodes.vectors])
+    quantised = quantiser.encode(nodes.vectors_TD)
+    bounds = np.concatenate([[0], np.cumsum(nodes.counts)])
+    held = np.concatenate([np.zeros(0, np.int32), *(np.unique(nodes.ids[a:b]) for a, b in pairwise(bounds))])
     return {
-        "cut": np.array(nodes.cut, np.int64),
-        "counts": np.array([len(tokens.ids) for tokens in nodes.vectors], np.int64),
+        "cut": nodes.cut,
+        "counts": nodes.counts,
         "frequencies": np.bincount(held, minlength=vocabulary_size).astype(np.int32),
         "codes": quantised.codes,
         "scales": quantised.scales,

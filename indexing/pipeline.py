@@ -278,6 +278,7 @@ class _Build:
                 out=folder / "out",
                 scratch=folder / "scratch",
                 keep=folder,
+                kept={name: self.work / name for name in stage.inputs},
                 note=lambda event, **fields: self.journal.note(event, stage=stage.name, key=key, **fields),
                 meter=meter,
             )

@@ -70,6 +70,8 @@ class StageContext:
     """A folder that survives a crash as long as the stage's key stays the same."""
     keep: Path
     """The stage's own folder, for files that are kept but are no output (rejects, the list of files)."""
+    kept: Mapping[str, Path] = field(default_factory=dict)
+    """Of the stages named in `Stage.inputs` the folders where they keep such files."""
     note: Callable[..., None] = lambda event, **fields: None
     """Appends an event to the build's journal."""
     meter: Meter = field(default_factory=SilentMeter)
@@ -167,11 +169,10 @@ class StageRecord(BaseModel):
 class Chunks:
     """Numbered pieces of a stage's work; a saved piece is complete, whatever happens to the process."""
 
-    def __init__(self, directory: Path, total: int, note: Callable[..., None]) -> None:
+    def __init__(self, directory: Path, total: int, note: Callable[..., None] = lambda event, **fields: None) -> None:
         self.directory = directory
         self.total = total
         self._note = note
-        directory.mkdir(parents=True, exist_ok=True)
 
     def pending(self) -> list[int]:
         """Numbers of the pieces that are not saved yet, ascending."""
@@ -184,6 +185,7 @@ class Chunks:
     def save(self, number: int, arrays: Arrays) -> None:
         """Save a piece in one step."""
         path = self.path(number)
+        self.directory.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(".tmp")
         with temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -192,10 +194,10 @@ class Chunks:
         temporary.replace(path)
         self._note("chunk", chunk=number)
 
-    def load(self, number: int) -> dict[str, np.ndarray]:
-        """A saved piece."""
+    def load(self, number: int, *names: str) -> dict[str, np.ndarray]:
+        """A saved piece, or some of its arrays."""
         with np.load(self.path(number), allow_pickle=False) as arrays:
-            return dict(arrays)
+            return {name: arrays[name] for name in names or arrays.files}
 
 
 class Journal:

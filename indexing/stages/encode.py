@@ -1,22 +1,36 @@
 """Encode: a codebook fitted to this corpus, then every node's token vectors quantised against it."""
 
+import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
 from helios.index.durable import sha256_file
 from helios.index.manifest import ModelEntry
 from helios.index.quantiser import Quantiser
 from helios.index.tokens import write_tokens
-from helios.models.encoder import MiniLMEncoder
-from indexing.encoding import EncodedNodes, encode_nodes, fit_codebook, node_count, quantise_nodes
+from helios.models.encoder import FloatArray, MiniLMEncoder
+from indexing.encoding import (
+    EncodedNodes,
+    encode_nodes,
+    encode_texts,
+    fit_codebook,
+    node_count,
+    node_texts,
+    quantise_nodes,
+    sample_nodes,
+)
 from indexing.stage import BuildRequest, Chunks, StageContext, StageResult
 
 ENCODING = ("encoder", "advanced.encoder.max_tokens", "advanced.encoder.windows")
 """Settings that token vectors depend on."""
+SEED = 0
+VECTORS = "vectors"
+"""Where the codebook stage keeps the token vectors of its sample, if that is the whole corpus."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +48,54 @@ class CodebookStage:
         return {"encoder": load_encoder(request).fingerprint}
 
     def run(self, context: StageContext) -> StageResult:
-        """Fit centroids and scales."""
+        """Fit centroids and scales; the vectors of a corpus that is its own sample are kept for encoding."""
         store = CorpusStore.open(context.inputs["ingest"])
         settings = context.config
-        context.meter.start(1, "codebook")
-        encoder = load_encoder(context.request)
-        fitted = fit_codebook(store, encoder, bits=settings.tokens.bits, centroids=settings.advanced.encoder.centroids)
+        random = np.random.default_rng(SEED)
+        chosen, nodes = sample_nodes(store, random), node_count(store)
+        chunks = encoded_sample(context, store, chosen)
+        fitted = fit_codebook(
+            _vectors(chunks), random, growth=nodes / max(1, len(chosen)), bits=settings.tokens.bits,
+            centroids=settings.advanced.encoder.centroids, seed=SEED,
+        )  # fmt: skip
         fitted.save(context.out)
-        context.meter.advance(1)
+        kept = context.keep / VECTORS
+        shutil.rmtree(kept, ignore_errors=True)
+        if len(chosen) == nodes:
+            kept.mkdir()
+            chunks.directory.replace(kept / chunks.directory.name)
         return StageResult(counts={"centroids": len(fitted.centroids_KD)})
+
+
+def encoded_sample(context: StageContext, store: CorpusStore, chosen: NDArray[np.int64]) -> Chunks:
+    """The token vectors of some nodes, chunk by chunk on the disk, as the encode stage would encode them."""
+    size = context.config.advanced.encoder.chunk
+    chunks = context.chunks(_folder(context), max(1, -(-len(chosen) // size)))
+    pending = chunks.pending()
+    context.meter.start(len(chosen), "nodes", done=min(len(chosen), (chunks.total - len(pending)) * size))
+    encoder = load_encoder(context.request)
+    for number in pending:
+        own = chosen[number * size : (number + 1) * size].tolist()
+        texts = [text for node in own for text in node_texts(store, node, node + 1)]
+        chunks.save(number, encode_texts(texts, encoder).arrays())
+        context.meter.advance(len(own))
+    return chunks
+
+
+def _folder(context: StageContext) -> str:
+    """A name for chunks of nodes: those of another size are others."""
+    return f"nodes-{context.config.advanced.encoder.chunk}"
+
+
+def _vectors(chunks: Chunks) -> FloatArray:
+    """The vectors of all chunks in one array, without a second copy of them in memory: (T, D)."""
+    counts = [int(chunks.load(number, "counts")["counts"].sum()) for number in range(chunks.total)]
+    sample_TD = np.empty((sum(counts), chunks.load(0, "vectors_TD")["vectors_TD"].shape[1]), np.float32)
+    start = 0
+    for number, count in enumerate(counts):
+        sample_TD[start : start + count] = chunks.load(number, "vectors_TD")["vectors_TD"]
+        start += count
+    return sample_TD
 
 
 @dataclass(frozen=True)
@@ -60,19 +113,20 @@ class EncodeStage:
         return {"encoder": load_encoder(request).fingerprint}
 
     def run(self, context: StageContext) -> StageResult:
-        """Fit the codebook, encode what is missing, join the chunks."""
+        """Encode what is missing, join the chunks."""
         store = CorpusStore.open(context.inputs["ingest"])
         encoder = load_encoder(context.request)
         nodes, size = node_count(store), context.config.advanced.encoder.chunk
-        chunks = context.chunks(f"nodes-{size}", -(-nodes // size))
+        chunks = context.chunks(_folder(context), -(-nodes // size))
         pending = chunks.pending()
-        context.meter.start(nodes, "nodes", done=(chunks.total - len(pending)) * size)
+        context.meter.start(nodes, "nodes", done=min(nodes, (chunks.total - len(pending)) * size))
+        kept = Chunks(context.kept["codebook"] / VECTORS / _folder(context), chunks.total)
         quantiser = Quantiser.open(context.inputs["codebook"], bits=context.config.tokens.bits)
         with ThreadPoolExecutor(1) as behind:
             saving: Future[None] | None = None
             for number in pending:
                 stop = min((number + 1) * size, nodes)
-                encoded = encode_nodes(store, encoder, number * size, stop)
+                encoded = _kept(kept, number) or encode_nodes(store, encoder, number * size, stop)
                 if saving is not None:
                     saving.result()
                 saving = behind.submit(_save, chunks, number, encoded, quantiser, encoder)
@@ -83,10 +137,16 @@ class EncodeStage:
         tokens = write_tokens(
             [chunks.path(number) for number in range(chunks.total)], quantiser, context.out, encoder=described
         )
+        shutil.rmtree(kept.directory.parent, ignore_errors=True)
         models = {"encoder": ModelEntry(name=encoder.name, sha256=encoder.base.sha256)}
         if encoder.adapter is not None:
             models["adapter"] = ModelEntry(name=encoder.adapter.stem, sha256=sha256_file(encoder.adapter))
         return StageResult(counts={"tokens": tokens, **_cut(chunks)}, models=models)
+
+
+def _kept(kept: Chunks, number: int) -> EncodedNodes | None:
+    """What the codebook's sample has of a chunk, where that sample is the whole corpus in the same chunks."""
+    return EncodedNodes(**kept.load(number)) if kept.path(number).exists() else None
 
 
 def _save(chunks: Chunks, number: int, encoded: EncodedNodes, quantiser: Quantiser, encoder: MiniLMEncoder) -> None:

@@ -1,6 +1,5 @@
 """`helios index build|info|fsck` as a user runs them."""
 
-import io
 import json
 import os
 import pty
@@ -10,13 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from helios.cli import build_app
 from helios.corpus.sample import sample_path
-from indexing.cli import format_duration
-from indexing.progress import BarProgress
 
 GOLD = ("linking.source=hyperlinks", "encoder.runtime=torch")
 
@@ -142,29 +138,8 @@ def test_bars_on_a_terminal(index: Path):
         finally:
             os.close(ours)
     assert process.returncode == 0
-    for part in (b"fsck", b"kB/s", b"left"):
+    for part in (b"fsck", b" kB (100%)", b"kB/s"):
         assert part in shown
-
-
-def test_bars_count_resumed_work_and_note_reused_stages():
-    console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    progress = BarProgress(console)
-    progress.skipped("ingest")
-    with progress.stage("link") as meter:
-        meter.start(100, "tables", done=40)
-        meter.advance(60)
-    shown = console.file.getvalue()
-    assert "ingest" in shown
-    assert "done before" in shown
-    assert "100/100" in shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(1.25, "1.2 s"), (89.0, "89.0 s"), (600, "10 min"), (3900, "65 min"), (7500, "2 h 05 min")],
-)
-def test_durations(seconds: float, text: str):
-    assert format_duration(seconds) == text
 
 
 @pytest.fixture
