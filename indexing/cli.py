@@ -219,13 +219,16 @@ def _print_estimate(estimate: "Estimate", *, as_json: bool) -> None:
         typer.echo(json.dumps(asdict(estimate) | totals, indent=2))
         return
     about = "" if estimate.exact else "about "
+    unread = f"; {estimate.unread} files of the sample take too long to read" if estimate.unread else ""
     typer.echo(
         f"corpus     {about}{estimate.tables:,} tables, {estimate.segments:,} segments, {estimate.passages:,} passages"
     )
+    typer.echo(f"estimate   about {estimate.tokens:,} tokens, {estimate.links:,} links")
     for stage in estimate.stages:
         cost = f"{format_duration(stage.seconds):>10}  {format_bytes(stage.disk):>9} disk"
         typer.echo(f"{stage.name:10} {cost}  {format_bytes(stage.memory):>9} memory")
     typer.echo(
         f"build      about {format_duration(estimate.seconds)}, {format_bytes(estimate.disk)} of disk at its "
-        f"peak, {format_bytes(estimate.memory)} of memory (from a sample of {estimate.sample_nodes:,} nodes)"
+        f"peak, {format_bytes(estimate.memory)} of memory (an estimate from {estimate.sample_nodes:,} rows and passages"
+        f"{unread})"
     )

@@ -1,41 +1,52 @@
-"""`--dry-run`: time, disk and memory of a build, from running its stages on samples of the corpus.
+"""`--dry-run`: time, disk and memory of a build, from a sample of rows and passages from all over the corpus.
 
-A stage that reports its progress in several steps is extrapolated by the rate between its first and its last
-report; what it did before and after (loading a model) counts once. Others follow the line through two samples
-of different size. Work that grows otherwise (clustering) is underestimated. Memory is that of the larger
-sample plus the corpus, whose pages stay mapped; it includes what the samples' earlier stages left loaded.
+A few seconds each go into reading, linking and encoding a sample of rows, and what they cost a node is multiplied. What
+is done once (loading a model) counts once; clustering goes by the tokens and the root of the centroids. The
+figures are estimates: rows of other lengths further on in a large file are not seen.
 """
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from helios.config import Config, CorpusBudget
-from helios.corpus import CorpusWriter
+from helios.corpus import CorpusStore, CorpusWriter
 from helios.corpus.budget import STANDARD
 from helios.corpus.readers import read_file, recognise
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import CorpusError
+from helios.index.durable import files_below
+from helios.index.lexical import write_postings
+from helios.index.quantiser import centroid_count
 from helios.types import Passage, Table
+from indexing.encoding import (
+    MAX_SAMPLE_NODES,
+    SAMPLE_TOKENS_PER_CENTROID,
+    encode_texts,
+    fit_codebook,
+    node_count,
+    node_texts,
+)
 from indexing.inputs import InputFile, input_files
-from indexing.pipeline import build_index
-from indexing.progress import Meter, SilentMeter, SilentProgress
-from indexing.stage import BuildRequest, Stage, StageContext, StageRecord, StageResult
-from indexing.stages import default_stages
+from indexing.memory import PeakMemory
+from indexing.stage import BuildRequest
+from indexing.stages.encode import load_encoder
 
-SAMPLE_NODES = (400, 1600, 6400)
-"""Sizes of the samples that are built; the next one is tried while it is likely to take less than a while."""
-_SECONDS_PER_BUILD = 30.0
+SAMPLE_NODES = 2000
+"""Rows and passages that are stored and read through; as many of them are linked and encoded as time allows."""
 _SAMPLED_FILES = 24
-_SECONDS_OF_READING = 15.0
-_KEPT_RECORDS = 8000
-_SAMPLE_CHUNKS = ("advanced.linking.chunk=5", "advanced.encoder.chunk=256")
-"""Small enough that even a sample has several chunks to take the time between."""
+_SECONDS_OF_READING = 2.0
+_SECONDS_A_STAGE = 1.5
+_SECONDS_OF_PATIENCE = 60.0
+"""What reading may take in all where readers have to read files whole before they say anything."""
+_ENCODED_AT_ONCE = 8
+_FITTED_CENTROIDS = 16
+_LINK_BYTES, _EDGE_BYTES, _OFFSET_BYTES = 26, 12, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +61,18 @@ class StageEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a build is expected to cost; `exact` says that the counts are counted, not extrapolated."""
+    """What a build is expected to cost; `exact` says that tables, segments and passages are counted, not estimated."""
 
     tables: int
     segments: int
     passages: int
+    tokens: int
+    links: int
     exact: bool
     stages: tuple[StageEstimate, ...]
     sample_nodes: int
+    unread: int
+    """Files of the sample that could not be read in time; their records are guessed from their size."""
 
     @property
     def seconds(self) -> float:
@@ -77,15 +92,16 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Records from all over a corpus and how many the whole corpus is likely to have."""
+    """Records from all over a corpus, of large tables some rows, and how many the whole corpus is likely to have."""
 
     tables: tuple[Table, ...]
     passages: tuple[Passage, ...]
     total_tables: float
     total_segments: float
     total_passages: float
-    seconds_per_record: float
+    seconds_per_node: float
     exact: bool
+    unread: int = 0
 
     @property
     def total_nodes(self) -> float:
@@ -93,238 +109,263 @@ class Sample:
         return self.total_segments + self.total_passages
 
 
-def estimate_build(
-    corpus: Path,
-    *,
-    config: Config,
-    workers: int = 1,
-    stages: Sequence[Stage] | None = None,
-    follow_links: bool = False,
-) -> Estimate:
-    """Sample the corpus, build an index of a small and a larger sample in a temporary folder, extrapolate."""
+def estimate_build(corpus: Path, *, config: Config, workers: int = 1, follow_links: bool = False) -> Estimate:
+    """Sample the corpus, link and encode some of the sample, multiply; CorpusError where nothing can be read."""
     sample = sample_corpus(corpus, budget=config.advanced.corpus, follow_links=follow_links)
-    settings = config.changed(_SAMPLE_CHUNKS)
-    runs = _build_samples(sample, settings, workers, tuple(stages or default_stages()))
-    total = sample.total_nodes
-    estimates = [_extrapolate(name, [(nodes, run[name]) for nodes, run in runs], total) for name in runs[0][1]]
-    mapped = next((stage.disk for stage in estimates if stage.name == "ingest"), 0)
-    reading = sample.seconds_per_record * (sample.total_tables + sample.total_passages)
-    return Estimate(
-        tables=round(sample.total_tables),
-        segments=round(sample.total_segments),
-        passages=round(sample.total_passages),
-        exact=sample.exact,
-        stages=tuple(
-            replace(
-                stage,
-                memory=stage.memory + mapped,
-                seconds=stage.seconds + (reading if stage.name == "ingest" else 0.0),
-            )
-            for stage in estimates
-        ),
-        sample_nodes=runs[-1][0],
-    )
+    request = BuildRequest(corpus, config, workers)
+    with tempfile.TemporaryDirectory(prefix="helios-estimate-") as folder, PeakMemory() as memory:
+        store, stored = _stored(sample, Path(folder) / "corpus")
+        linking = _linking(store, Path(folder) / "linking", request)
+        encoding = _encoding(store, request)
+        lexical = _lexical(store, Path(folder) / "lexical")
+    return _extrapolated(sample, store, stored, linking, encoding, lexical, memory.peak, config)
 
 
 def sample_corpus(corpus: Path, *, budget: CorpusBudget = STANDARD, follow_links: bool = False) -> Sample:
     """Read for some seconds from up to 24 files; how far reading came in each gives the totals."""
     files = input_files(corpus, follow_links=follow_links)
     chosen = files[:: max(1, len(files) // _SAMPLED_FILES)][:_SAMPLED_FILES]
-    started = time.perf_counter()
-    beginnings = [_read_beginning(file, _SECONDS_OF_READING / len(chosen), budget) for file in chosen]
-    seconds = time.perf_counter() - started
+    end = time.monotonic() + _SECONDS_OF_PATIENCE
+    beginnings = [_read_beginning(file, _SECONDS_OF_READING / len(chosen), budget, end) for file in chosen]
+    read = [one for one in beginnings if one.fraction]
     records = [record for beginning in beginnings for record in beginning.records]
     if not records:
-        raise CorpusError(f"{corpus}: no table and no passage in the {len(chosen)} files that were sampled")
-    share = sum(file.size for file in chosen) / max(1, sum(file.size for file in files)) or 1.0
+        late = len(chosen) - len(read)
+        why = f"; {late} of them take longer to read than a sample may" if late else ""
+        raise CorpusError(f"{corpus}: no table and no passage in the {len(chosen)} files that were sampled{why}")
+    size = sum(file.size for file, one in zip(chosen, beginnings, strict=True) if one.fraction)
+    share = size / max(1, sum(file.size for file in files)) or 1.0
     return Sample(
         tables=tuple(record for record in records if isinstance(record, Table)),
         passages=tuple(record for record in records if isinstance(record, Passage)),
-        total_tables=sum(one.tables / one.fraction for one in beginnings) / share,
-        total_segments=sum(one.segments / one.fraction for one in beginnings) / share,
-        total_passages=sum(one.passages / one.fraction for one in beginnings) / share,
-        seconds_per_record=seconds / sum(one.tables + one.passages for one in beginnings),
+        total_tables=sum(one.begun + (one.tables - one.begun) / one.fraction for one in read) / share,
+        total_segments=sum(one.segments / one.fraction for one in read) / share,
+        total_passages=sum(one.passages / one.fraction for one in read) / share,
+        seconds_per_node=sum(one.seconds for one in read) / max(1, sum(one.segments + one.passages for one in read)),
         exact=len(chosen) == len(files) and all(one.fraction == 1.0 for one in beginnings),
+        unread=len(beginnings) - len(read),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """What was read of one file: counts, a part of the records, and the fraction of the file's bytes."""
+    """What was read of one file: counts, some of the records, and the fraction of the file's bytes; 0 for none."""
 
     tables: int
     segments: int
     passages: int
     records: list[Table | Passage]
     fraction: float
+    seconds: float
+    begun: int
+    """1 where reading stopped within a table, which is then counted as one of the file's, else 0."""
 
 
-def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget) -> _Beginning:
-    counts = [0, 0, 0]
-    records: list[Table | Passage] = []
-    fraction, stride = 1.0, 1
-    deadline = time.monotonic() + seconds
+def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget, end: float) -> _Beginning:
+    """Read for so long; a file that its reader has to read whole may take until `end`, and a second at least."""
+    tables = segments = passages = 0
+    kept = _Kept(SAMPLE_NODES)
+    fraction, within = 1.0, False
+    started = time.monotonic()
     try:
-        source = SourceFile.open(file.path, file.name, budget)
+        patience = min(budget.seconds, max(1.0, end - started))
+        source = SourceFile.open(file.path, file.name, budget.model_copy(update={"seconds": patience}))
         known = recognise(source)
-        parsed = read_file(known, source, Rejection("skip")) if known else iter(())
-        for number, (record, _) in enumerate(parsed):
-            is_table = isinstance(record, Table)
-            counts[0 if is_table else 2] += 1
-            counts[1] += len(record.rows) if isinstance(record, Table) else 0
-            if number % stride == 0:
-                records.append(record)
-            if len(records) > _KEPT_RECORDS:
-                records, stride = records[::2], stride * 2
-            if time.monotonic() > deadline:
-                fraction = min(1.0, max(source.position.consumed, 1) / max(file.size, 1))
+        for parsed in read_file(known, source, Rejection("skip")) if known else ():
+            record = parsed.record
+            tables += isinstance(record, Table) and not within
+            segments += len(record.rows) if isinstance(record, Table) else 0
+            passages += isinstance(record, Passage)
+            within = parsed.more
+            kept.add(record)
+            if time.monotonic() > started + seconds and source.position.consumed < file.size:
+                fraction = max(source.position.consumed, 1) / file.size
                 break
+        else:
+            within = False
     except CorpusError:
         fraction = 1.0
-    return _Beginning(counts[0], counts[1], counts[2], records, fraction)
+    if not tables + passages and time.monotonic() - started > seconds:
+        fraction = 0.0
+    return _Beginning(tables, segments, passages, kept.records, fraction, time.monotonic() - started, int(within))
 
 
-def _build_samples(
-    sample: Sample, config: Config, workers: int, stages: tuple[Stage, ...]
-) -> list[tuple[int, dict[str, "_Cost"]]]:
-    """The two largest samples that could be built in reasonable time: nodes and the stages' records."""
-    runs: list[tuple[int, dict[str, _Cost]]] = []
-    for size in SAMPLE_NODES:
-        records = _cut(sample, size)
-        nodes = sum(len(record.rows) if isinstance(record, Table) else 1 for record in records)
-        if runs and nodes <= runs[-1][0]:
-            break
-        runs.append((nodes, _measure(records, config, workers, stages)))
-        last = sum(cost.record.seconds for cost in runs[-1][1].values())
-        if len(runs) > 1 and last * SAMPLE_NODES[1] / SAMPLE_NODES[0] > _SECONDS_PER_BUILD:
-            break
-    return runs[-2:]
+class _Kept:
+    """About so many rows and passages of all that are added, at even distances."""
+
+    def __init__(self, nodes: int) -> None:
+        self.records: list[Table | Passage] = []
+        self._limit = nodes
+        self._nodes = self._number = 0
+        self._stride = 1
+
+    def add(self, record: Table | Passage) -> None:
+        """Keep a record, of a table some rows, or pass it over."""
+        self._number += 1
+        if self._number % self._stride:
+            return
+        if isinstance(record, Table):
+            every = -(-len(record.rows) // (self._limit // 4)) or 1
+            record = replace(record, table_id=f"{self._number}", rows=record.rows[::every], hyperlinks=())
+        self.records.append(record)
+        self._nodes += _nodes(record)
+        while self._nodes > self._limit and len(self.records) > 1:
+            self.records, self._stride = self.records[::2], self._stride * 2
+            self._nodes = sum(map(_nodes, self.records))
 
 
-def _cut(sample: Sample, nodes: int) -> list[Table | Passage]:
-    """About `nodes` nodes in the corpus's own proportion of tables and passages, from all over it."""
-    share = min(1.0, nodes / sample.total_nodes)
-    tables = _spread(sample.tables, max(1, round(sample.total_tables * share)))
-    passages = _spread(sample.passages, max(1, round(sample.total_passages * share)))
-    return [*tables, *passages]
+def _nodes(record: Table | Passage) -> int:
+    return len(record.rows) if isinstance(record, Table) else 1
 
 
-def _spread(records: Sequence[Any], count: int) -> Iterator[Any]:
-    """At most `count` records at equal distances."""
-    count = min(count, len(records))
-    return (records[position * len(records) // count] for position in range(count))
-
-
-def _measure(
-    records: list[Table | Passage], config: Config, workers: int, stages: tuple[Stage, ...]
-) -> dict[str, "_Cost"]:
-    """Build an index of the records in a temporary folder; what every stage cost."""
-    sampled = tuple(SampleStage(tuple(records)) if stage.name == "ingest" else stage for stage in stages)
-    with tempfile.TemporaryDirectory(prefix="helios-estimate-") as folder:
-        corpus = Path(folder) / "sample.jsonl"
-        corpus.write_text('{"id": "", "text": "SampleStage has the records"}', encoding="utf-8")
-        progress = _Stopwatch()
-        report = build_index(
-            corpus,
-            Path(folder) / "index",
-            config=config,
-            workers=workers,
-            stages=sampled,
-            progress=progress,
-            check_disk=False,
-        )
-        return {name: _Cost(record, progress.laps[name]) for name, record in report.records.items()}
-
-
-class _Laps(SilentMeter):
-    """When a stage reported how much of its work as done."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self.counts: list[int] = []
-
-    def advance(self, count: int = 1) -> None:
-        self.times.append(time.perf_counter())
-        self.counts.append(count)
-
-    def steady(self) -> tuple[float, float] | None:
-        """Seconds between the first and the last report, and how often that goes into the whole work."""
-        done = sum(self.counts[1:])
-        if len(self.times) < 3 or not done:
-            return None
-        return self.times[-1] - self.times[0], sum(self.counts) / done
-
-
-class _Stopwatch(SilentProgress):
-    """Progress that keeps the laps of every stage."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, _Laps] = {}
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[Meter]:
-        """A meter that notes the times."""
-        self.laps[name] = _Laps()
-        yield self.laps[name]
+def _stored(sample: Sample, folder: Path) -> tuple[CorpusStore, float]:
+    """A store of about SAMPLE_NODES nodes in the corpus's own proportion of files, and its bytes a node."""
+    records = [*sample.tables, *sample.passages]
+    kept = records[:: max(1, sum(map(_nodes, records)) // SAMPLE_NODES)]
+    with CorpusWriter(folder) as writer:
+        for number, record in enumerate(kept):
+            named = {"table_id": str(number)} if isinstance(record, Table) else {"passage_id": str(number)}
+            writer.add(replace(record, **named))  # type: ignore[arg-type]
+    store = CorpusStore.open(folder)
+    return store, _size(folder) / max(1, node_count(store))
 
 
 @dataclass(frozen=True, slots=True)
-class _Cost:
-    """What a stage cost on one sample."""
+class _Linking:
+    """Links of a sampled row to the sampled passages, what a row and a passage take, and what is done once."""
 
-    record: StageRecord
-    laps: _Laps
-
-
-@dataclass(frozen=True)
-class SampleStage:
-    """Stands in for ingest: stores records that were read already."""
-
-    records: tuple[Table | Passage, ...]
-    name: str = "ingest"
-    version: int = 1
-    component: str | None = "corpus"
-    inputs: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-
-    def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
-        """The number of records."""
-        return {"sample": len(self.records)}
-
-    def run(self, context: StageContext) -> StageResult:
-        """Write the store."""
-        with CorpusWriter(context.out) as writer:
-            for record in self.records:
-                writer.add(record)
-        tables = [record for record in self.records if isinstance(record, Table)]
-        counts = {
-            "tables": len(tables),
-            "segments": sum(len(table.rows) for table in tables),
-            "passages": len(self.records) - len(tables),
-        }
-        return StageResult(counts=counts)
+    links: float = 0.0
+    seconds_of_row: float = 0.0
+    seconds_of_passage: float = 0.0
+    seconds: float = 0.0
 
 
-def _extrapolate(name: str, runs: list[tuple[int, _Cost]], total: float) -> StageEstimate:
-    (few, small), (many, large) = runs[0], runs[-1]
-    disk = [sum(entry.size for entry in cost.record.files) for cost in (small, large)]
-    steady = large.laps.steady()
-    if steady is None:
-        seconds = _line(few, small.record.seconds, many, large.record.seconds, total)
-    else:
-        between, whole = steady
-        seconds = large.record.seconds - between + between * whole * max(1.0, total / many)
-    return StageEstimate(
-        name=name,
-        seconds=seconds,
-        disk=round(_line(few, disk[0], many, disk[1], total)),
-        memory=large.record.peak_rss,
+def _linking(store: CorpusStore, folder: Path, request: BuildRequest) -> _Linking:
+    settings = request.config.advanced.linking
+    if request.config.linking.source != "linker" or not store.segment_count or not len(store.passages):
+        return _Linking()
+    from helios.models.linker import Linker
+    from indexing.linking import LinkingJob, link_corpus
+
+    started = time.perf_counter()
+    job = LinkingJob(store.directory, folder, Path(settings.model) if settings.model else None)
+    loaded = _seconds(lambda: Linker.load(job.weights))
+    job.prepare()
+    prepared = time.perf_counter() - started - loaded
+    opened, linker = job.open()
+    rows = links = 0
+    started = time.perf_counter()
+    for number in range(len(opened.tables)):
+        links += len(link_corpus(opened, linker=linker, tables=range(number, number + 1)))
+        rows = int(opened.segment_offsets[number + 1])
+        if time.perf_counter() - started > _SECONDS_A_STAGE:
+            break
+    seconds = time.perf_counter() - started
+    return _Linking(links / max(1, rows), seconds / max(1, rows), prepared / len(store.passages), 2 * loaded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoding:
+    """Tokens of a segment and of a passage, what a token takes, what is done once, and the cost of clustering."""
+
+    tokens_of_segment: float
+    tokens_of_passage: float
+    seconds_of_token: float
+    seconds: float
+    seconds_of_fit: float
+    """For a token and the root of a centroid."""
+    bytes_of_token: float
+    dimension: int
+
+
+def _encoding(store: CorpusStore, request: BuildRequest) -> _Encoding:
+    """Encode nodes from all over the sample until the time is up; at least a few."""
+    encoder = load_encoder(request)
+    loaded = _seconds(lambda: encoder.load_ahead(documents=True))
+    nodes, segments = node_count(store), store.segment_count
+    order = np.random.default_rng(0).permutation(nodes).tolist()
+    vectors, seconds = [], 0.0
+    while order and (seconds < _SECONDS_A_STAGE or not vectors):
+        own, order = order[:_ENCODED_AT_ONCE], order[_ENCODED_AT_ONCE:]
+        texts = [text for node in own for text in node_texts(store, node, node + 1)]
+        started = time.perf_counter()
+        vectors.append(encode_texts(texts, encoder).vectors_TD)
+        seconds += time.perf_counter() - started
+    sample_TD = np.concatenate(vectors)
+    started = time.perf_counter()
+    fitted = fit_codebook(
+        sample_TD, np.random.default_rng(0), bits=request.config.tokens.bits, centroids=_FITTED_CENTROIDS
     )
+    fit = (time.perf_counter() - started) / len(sample_TD) / _FITTED_CENTROIDS**0.5
+    counts = [
+        encoder.count_tokens(list(node_texts(store, first, last))) / max(1, last - first)
+        for first, last in ((0, segments), (segments, nodes))
+    ]
+    per_token = seconds / len(sample_TD)
+    return _Encoding(*counts, per_token, loaded, fit, fitted.residual_bytes + 3, encoder.dimension)
 
 
-def _line(few: int, at_few: float, many: int, at_many: float, total: float) -> float:
-    """The value at `total` on the line through two measurements, at least the larger one."""
-    if many <= few or at_many <= at_few:
-        return at_many * max(1.0, total / many)
-    slope = (at_many - at_few) / (many - few)
-    return max(at_many, at_many + slope * (total - many))
+def _lexical(store: CorpusStore, folder: Path) -> tuple[float, float]:
+    """Seconds and bytes of a node."""
+    nodes = node_count(store)
+    texts = node_texts(store, 0, nodes)
+    seconds = _seconds(lambda: write_postings(texts, folder, segment_count=store.segment_count))
+    return seconds / max(1, nodes), _size(folder) / max(1, nodes)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _size(folder: Path) -> int:
+    return sum((folder / path).stat().st_size for path in files_below(folder))
+
+
+def _extrapolated(
+    sample: Sample, store: CorpusStore, bytes_of_node: float, linking: _Linking, encoding: _Encoding,
+    lexical: tuple[float, float], memory: int, config: Config,
+) -> Estimate:  # fmt: skip
+    segments, passages, nodes = sample.total_segments, sample.total_passages, sample.total_nodes
+    tokens = segments * encoding.tokens_of_segment + passages * encoding.tokens_of_passage
+    reached = len(store.passages) / passages if passages else 1.0
+    links = segments * linking.links / max(min(1.0, reached), 1e-9)
+    sampled = min(MAX_SAMPLE_NODES, nodes) / max(1.0, nodes)
+    centroids = config.advanced.encoder.centroids or centroid_count(int(tokens))
+    fitted = min(tokens * sampled, SAMPLE_TOKENS_PER_CENTROID * centroids)
+    vector, corpus = 4 * encoding.dimension, bytes_of_node * nodes
+    again = 0.0 if sampled == 1.0 else 1.0
+    costs = {
+        "ingest": (sample.seconds_per_node * nodes, corpus, 0.0),
+        "link": (
+            linking.seconds + linking.seconds_of_passage * passages + linking.seconds_of_row * segments / reached,
+            links * _LINK_BYTES, links * 2 * _LINK_BYTES,
+        ),
+        "graph": (0.0, links * (_LINK_BYTES + _EDGE_BYTES) + nodes * _OFFSET_BYTES, links * 4 * _LINK_BYTES),
+        "codebook": (
+            encoding.seconds + encoding.seconds_of_token * tokens * sampled
+            + encoding.seconds_of_fit * fitted * centroids**0.5,
+            centroids * vector + encoding.dimension * vector, (tokens * sampled + 2 * fitted) * vector,
+        ),
+        "encode": (
+            encoding.seconds + encoding.seconds_of_token * tokens * again,
+            tokens * encoding.bytes_of_token + nodes * _OFFSET_BYTES,
+            3 * config.advanced.encoder.chunk * tokens / max(1.0, nodes) * vector,
+        ),
+        "lexical": (lexical[0] * nodes, lexical[1] * nodes, 0.0),
+    }  # fmt: skip
+    return Estimate(
+        tables=round(sample.total_tables),
+        segments=round(segments),
+        passages=round(passages),
+        tokens=round(tokens),
+        links=round(links),
+        exact=sample.exact,
+        stages=tuple(
+            StageEstimate(name, seconds, round(disk), round(memory + corpus + more))
+            for name, (seconds, disk, more) in costs.items()
+        ),
+        sample_nodes=node_count(store),
+        unread=sample.unread,
+    )

@@ -10,14 +10,14 @@ from helios.corpus.store import CorpusStore
 from helios.corpus.writer import CorpusWriter
 
 if TYPE_CHECKING:
-    from helios.corpus.readers import read_corpus
+    from helios.corpus.readers import read_corpus, read_pieces
 
-__all__ = ["CorpusStore", "CorpusWriter", "RejectsWriter", "read_corpus"]
+__all__ = ["CorpusStore", "CorpusWriter", "RejectsWriter", "read_corpus", "read_pieces"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "read_corpus":
-        from helios.corpus.readers import read_corpus
+    if name in ("read_corpus", "read_pieces"):
+        from helios.corpus import readers
 
-        return read_corpus
+        return getattr(readers, name)
     raise AttributeError(f"module 'helios.corpus' has no attribute {name!r}")

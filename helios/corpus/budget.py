@@ -34,6 +34,12 @@ def check(budget: CorpusBudget, setting: str, found: int, what: str) -> None:
         )
 
 
+def check_cells(budget: CorpusBudget, size: int, found: int, what: str) -> None:
+    """RecordShapeError where a table that is read piece by piece has too many cells: more than its file has bytes."""
+    if found > size:
+        check(budget, "cells", found, what)
+
+
 def check_expansion(budget: CorpusBudget, size: int, found: int, what: str) -> None:
     """RecordShapeError where `found` bytes came of a file of `size`."""
     if found > FREE_BYTES and found > size * budget.expansion:

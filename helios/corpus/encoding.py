@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Iterable
 
 from charset_normalizer import CharsetMatch, from_bytes
 
@@ -60,6 +61,27 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     return data.decode(_guess(data[:_SAMPLE_BYTES]), "replace")
 
 
+def encoding_of(chunks: Iterable[bytes]) -> tuple[str, str]:
+    """(encoding, what to do with other bytes) for a file that is read piece by piece, as `decode` would have it."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    sample, broken, other = b"", 0, 0
+    for number, chunk in enumerate(chunks):
+        if not number:
+            known = next((name for mark, name in _BOMS if chunk.startswith(mark)), None)
+            if known is None and _utf16_without_mark(chunk[:2000]) is not None:
+                known = "utf-16-le" if chunk[1:2] == b"\0" else "utf-16-be"
+            if known is not None:
+                return known, "replace"
+        sample += chunk[: _SAMPLE_BYTES - len(sample)]
+        text = decoder.decode(chunk)
+        if not text.isascii():
+            broken += len(_BROKEN.findall(text))
+            other += _other_characters(text)
+    if not broken or other - broken >= broken:
+        return "utf-8", "surrogateescape"
+    return _guess(sample), "replace"
+
+
 def is_broken(text: str) -> bool:
     """Whether text holds bytes that could not be decoded, or NUL characters."""
     return "\0" in text or _BROKEN.search(text) is not None
@@ -107,4 +129,4 @@ def _utf16_without_mark(data: bytes) -> str | None:
 
 
 def _other_characters(text: str) -> int:
-    return 0 if text.isascii() else sum(character > "\x7f" for character in text)
+    return len(text) - len(text.encode("ascii", "ignore"))

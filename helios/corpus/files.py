@@ -56,11 +56,13 @@ class FileList:
         """A file that is not read."""
         self._entries[name] = FileEntry(name, "", Outcome.PASSED_OVER, reason)
 
-    def add(self, record: Table | Passage) -> None:
-        """A record of the file in hand."""
+    def add(self, record: Table | Passage, *, rows: int | None = None) -> None:
+        """A record of the file in hand; `rows` where it is only the last piece of a table."""
         entry = replace(self._entries[self._current], outcome=Outcome.READ)
         if isinstance(record, Table):
-            entry = replace(entry, tables=entry.tables + 1, rows=entry.rows + len(record.rows))
+            entry = replace(
+                entry, tables=entry.tables + 1, rows=entry.rows + (len(record.rows) if rows is None else rows)
+            )
         else:
             entry = replace(entry, passages=entry.passages + 1)
         self._entries[self._current] = entry

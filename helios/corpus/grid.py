@@ -74,7 +74,7 @@ def areas(rows: Sequence[Row]) -> list[Area]:
     groups: list[_Group] = []
     titles: list[int] = []
     for band in _bands(rows):
-        if all(_is_line(rows[number]) for number in band):
+        if all(is_line(rows[number]) for number in band):
             titles += band
         elif groups and not _begins_table(rows, groups[-1], titles, band):
             groups[-1].rows.extend(titles + band)
@@ -113,13 +113,13 @@ def split_grid(cells: Sequence[Sequence[object]], *, header_rows: int | None = N
 
 
 def grid_records(
-    base_id: str, title: str, grids: Iterable[Grid], *, section: str = "", budget: CorpusBudget = STANDARD
-) -> Iterator[Table | Passage]:
+    base_id: str, title: str, grids: Iterable[Grid], *, section: str = "", budget: CorpusBudget = STANDARD,
+    tables: int = 0, passages: int = 0,
+) -> Iterator[Table | Passage]:  # fmt: skip
     """The tables of a sheet, the first with the id of the sheet; lines of text in one column are passages.
 
-    `title` is for a table that has none above its header.
+    `title` is for a table that has none above its header. So many `tables` and `passages` of the sheet came before.
     """
-    tables = passages = 0
     for grid in grids:
         own, *notes = grid.titles or (title,)
         if grid.is_text:
@@ -235,7 +235,7 @@ def _columns(rows: Sequence[Row]) -> set[int]:
     return set(range(width)) - blank
 
 
-def _is_line(row: Row) -> bool:
+def is_line(row: Row) -> bool:
     """Whether a row is a line of text, and no row of a table."""
     return _values(row) == 1 and not _is_value(next(filter(None, row)))
 

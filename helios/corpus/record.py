@@ -27,6 +27,8 @@ class Parsed(NamedTuple):
 
     record: Table | Passage
     line: int | None = None
+    more: bool = False
+    """Whether the table goes on: the next ones have more of its rows, and the last one its final titles and header."""
 
 
 def is_record(value: object) -> bool:

@@ -78,9 +78,9 @@ class Rejection:
         log.info("%s: passed over (%s)", name, reason)
         self._files.pass_over(name, reason)
 
-    def add(self, record: Table | Passage) -> None:
-        """A record of the current file is kept."""
-        self._files.add(record)
+    def add(self, record: Table | Passage, *, rows: int | None = None) -> None:
+        """A record of the current file is kept; of a table in pieces the last one, and its `rows` in all."""
+        self._files.add(record, rows=rows)
 
     def reject(self, error: RecordError, record: str = "") -> None:
         """Raise the error, or write it with the raw record to the rejects file."""

@@ -1,12 +1,35 @@
 """From what a file holds to a rectangular table: names for empty headers, padding, no cell lost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from helios.config import CorpusBudget
 from helios.corpus.budget import STANDARD, check
 from helios.types import Hyperlink, Table, TableKind
 
 INFOBOX_HEADER = ("attribute", "value")
+
+
+PIECE_CELLS = 1 << 18
+"""Cells of a piece of a large table, about."""
+
+
+def cut(table: Table) -> Iterator[tuple[Table, bool]]:
+    """(piece, whether more follow) of a table, the links in the last one; a small table is one piece."""
+    size = max(1, PIECE_CELLS // len(table.header))
+    last = max(0, (len(table.rows) - 1) // size * size)
+    for start in range(0, last, size):
+        yield replace(table, rows=table.rows[start : start + size], hyperlinks=()), True
+    yield replace(table, rows=table.rows[last:]) if last else table, False
+
+
+def joined(pieces: Sequence[Table]) -> Table:
+    """The whole table of its pieces in order; the last one has the final header."""
+    if len(pieces) == 1:
+        return pieces[0]
+    width = len(pieces[-1].header)
+    rows = (row if len(row) == width else row + ("",) * (width - len(row)) for piece in pieces for row in piece.rows)
+    return replace(pieces[-1], rows=tuple(rows))
 
 
 def cell_text(value: object) -> str:

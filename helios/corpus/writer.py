@@ -4,6 +4,7 @@ import json
 import os
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,9 +35,22 @@ class CorpusWriter:
         self._tables = _RecordWriter(self.directory, layout.TABLES, layout.TABLE_SCHEMA)
         self._passages = _RecordWriter(self.directory, layout.PASSAGES, layout.PASSAGE_SCHEMA)
         self._segment_offsets = array("q", [0])
+        self._begun: list[_Piece] = []
 
     def __enter__(self) -> "CorpusWriter":
         return self
+
+    def __len__(self) -> int:
+        """Records added so far."""
+        return self._tables.count + self._passages.count
+
+    def counts(self) -> dict[str, int]:
+        """Tables, segments and passages added so far."""
+        return {
+            "tables": self._tables.count,
+            "segments": self._segment_offsets[-1],
+            "passages": self._passages.count,
+        }
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -46,8 +60,20 @@ class CorpusWriter:
         else:
             self.discard()
 
-    def add(self, record: Table | Passage) -> None:
-        """Append one record. CorpusError for a table that is not rectangular or text that is not Unicode."""
+    def add(self, record: Table | Passage, *, more: bool = False) -> None:
+        """Append one record. CorpusError for a table that is not rectangular or text that is not Unicode.
+
+        A large table may come in pieces, all but the last with `more`; the last one has its titles and its header,
+        and earlier ones may have fewer columns. One without a last piece is not stored.
+        """
+        if self._begun and not (isinstance(record, Table) and self._begun[0].table_id == record.table_id):
+            self._begun.clear()
+        if isinstance(record, Table) and (more or self._begun):
+            self._begun.append(_Piece.of(record))
+            if not more:
+                self._add_pieces(record, self._begun)
+                self._begun = []
+            return
         if isinstance(record, Passage):
             passage = record
             self._passages.add(
@@ -66,6 +92,28 @@ class CorpusWriter:
             ([link.passage_id for link in links], table.source, _as_json(table.metadata)),
         )
         self._segment_offsets.append(self._segment_offsets[-1] + len(table.rows))
+
+    def _add_pieces(self, table: Table, pieces: "list[_Piece]") -> None:
+        """Append a table of pieces whose last one this is."""
+        width, rows = len(table.header), sum(piece.rows for piece in pieces)
+        _check_links(table, rows)
+        try:
+            cells = pa.concat_arrays([piece.padded(width) for piece in pieces])
+        except pa.ArrowException as error:
+            raise CorpusError(f"table {table.table_id!r}: more text than a table can have, 2 GB ({error})") from None
+        if cells.nbytes <= layout.BATCH_BYTES:
+            flat = cells.to_pylist()
+            self.add(replace(table, rows=tuple(tuple(flat[at * width : (at + 1) * width]) for at in range(rows))))
+            return
+        links = table.hyperlinks
+        self._tables.add_alone(
+            table.table_id,
+            (table.title, table.section, table.intro, table.url, table.kind.value, table.header),
+            cells,
+            ([link.row for link in links], [link.column for link in links]),
+            ([link.passage_id for link in links], table.source, _as_json(table.metadata)),
+        )
+        self._segment_offsets.append(self._segment_offsets[-1] + rows)
 
     def finish(self) -> None:
         """Write what is buffered, sync it and make the store visible; CorpusError on a duplicate id."""
@@ -98,6 +146,32 @@ class CorpusWriter:
             records.abandon()
         for path in self.directory.glob(f"*{_TEMPORARY}"):
             path.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows of a large table, as compact as they will be on the disk."""
+
+    table_id: str
+    width: int
+    rows: int
+    cells: pa.Array
+
+    @classmethod
+    def of(cls, table: Table) -> "_Piece":
+        """CorpusError for a piece that is not rectangular."""
+        _check_shape(replace(table, hyperlinks=()))
+        flat = [cell for row in table.rows for cell in row]
+        _utf8_size(table.table_id, flat)
+        return cls(table.table_id, len(table.header), len(table.rows), pa.array(flat, type=pa.utf8()))
+
+    def padded(self, width: int) -> pa.Array:
+        """The cells with empty ones after each row that is shorter."""
+        if width == self.width:
+            return self.cells
+        rows, own = np.arange(self.rows)[:, None], np.arange(width)[None, :]
+        places = np.where(own < self.width, rows * self.width + own, len(self.cells))
+        return pa.concat_arrays([self.cells, pa.array([""], type=pa.utf8())]).take(pa.array(places.ravel()))
 
 
 class _RecordWriter:
@@ -137,6 +211,21 @@ class _RecordWriter:
         self._hashes.append(layout.id_hash(record_id))
         if len(self._columns[0]) >= layout.BATCH_RECORDS:
             self._flush()
+
+    def add_alone(
+        self, record_id: str, texts: tuple[str | tuple[str, ...], ...], cells: pa.Array,
+        numbers: tuple[list[int], ...], last: tuple[str | list[str], ...],
+    ) -> None:  # fmt: skip
+        """Append a table that fills a batch by itself, whose cells are an array already."""
+        for value in (*texts, *last):
+            _utf8_size(record_id, value)
+        self._flush()
+        values = [*(record_id, *texts), None, *numbers, *last]
+        arrays = [pa.array([value], type=field.type) for value, field in zip(values, self._schema, strict=True)]
+        arrays[values.index(None)] = pa.ListArray.from_arrays(pa.array([0, len(cells)], pa.int32()), cells)
+        self._file.write_batch(pa.record_batch(arrays, schema=self._schema))
+        self._hashes.append(layout.id_hash(record_id))
+        self._starts.append(self.count)
 
     def _flush(self) -> None:
         if not self._columns[0]:
@@ -195,8 +284,12 @@ def _check_shape(table: Table) -> None:
     for number, row in enumerate(table.rows):
         if len(row) != width:
             raise CorpusError(f"table {table.table_id!r}, row {number}: {len(row)} cells, expected {width}")
+    _check_links(table, len(table.rows))
+
+
+def _check_links(table: Table, rows: int) -> None:
     for link in table.hyperlinks:
-        if not (0 <= link.row < len(table.rows) and 0 <= link.column < width):
+        if not (0 <= link.row < rows and 0 <= link.column < len(table.header)):
             raise CorpusError(f"table {table.table_id!r}: hyperlink to missing cell ({link.row}, {link.column})")
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from helios.corpus import CorpusWriter, RejectsWriter, read_corpus
+from helios.corpus import CorpusWriter, RejectsWriter, read_pieces
 from helios.corpus.files import FileList
 from helios.corpus.sidecar import Sidecar
 from helios.errors import CorpusError
@@ -36,32 +36,36 @@ class IngestStage:
         request = context.request
         sidecar = Sidecar.read(request.metadata) if request.metadata else Sidecar({})
         before = input_files(request.corpus, follow_links=request.follow_links)
-        context.meter.start(None, "records")
-        tables = passages = segments = 0
+        size = max(1, sum(file.size for file in before))
+        done = 0
+
+        def progress(count: int) -> None:
+            nonlocal done
+            done += count
+            context.meter.at(min(1.0, done / size))
+
+        context.meter.start(None, "rows and passages")
         files = FileList()
         with RejectsWriter(context.keep / REJECTS_FILE) as rejects, CorpusWriter(context.out) as writer:
-            for record in read_corpus(
+            for parsed in read_pieces(
                 request.corpus,
                 on_error=request.on_error,
                 rejects=rejects,
                 files=files,
                 budget=context.config.advanced.corpus,
                 follow_links=request.follow_links,
+                progress=progress,
             ):
-                writer.add(sidecar.completed(record))
-                context.meter.advance()
-                if isinstance(record, Table):
-                    tables += 1
-                    segments += len(record.rows)
-                else:
-                    passages += 1
-            if not tables + passages:
+                record = sidecar.completed(parsed.record)
+                writer.add(record, more=parsed.more)
+                context.meter.advance(len(record.rows) if isinstance(record, Table) else 1)
+            if not len(writer):
                 raise CorpusError(f"{request.corpus}: no table and no passage could be read{_first_reason(files)}")
             if input_files(request.corpus, follow_links=request.follow_links) != before:
                 raise CorpusError(f"{request.corpus}: a file changed while it was read; run the build again")
             rejected = rejects.count
+            counts = {**writer.counts(), "rejected": rejected}
         files.write(context.keep / FILES_FILE)
-        counts = {"tables": tables, "segments": segments, "passages": passages, "rejected": rejected}
         return StageResult(counts=counts)
 
 

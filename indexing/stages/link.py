@@ -97,6 +97,8 @@ def _link_ranges(
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """(chunk number, links) of every range of tables, as they are done."""
     source = context.config.linking.source
+    if not len(store.passages) or not store.segment_count:
+        source = "none"  # there is nothing to link, and no need of a model
     if source == "linker":
         from indexing.stages.predict import predicted_links
 

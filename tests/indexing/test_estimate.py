@@ -3,14 +3,16 @@
 import gzip
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
 from helios.config import load_config
+from helios.corpus.sample import sample_path
 from helios.errors import CorpusError
-from indexing.estimate import _line, estimate_build, sample_corpus
-from indexing.stages import GraphStage, IngestStage, LinkStage
+from indexing.estimate import estimate_build, sample_corpus
+from indexing.pipeline import build_index
 
 
 def write_passages(path: Path, count: int) -> None:
@@ -31,12 +33,24 @@ def test_small_corpus_is_counted_exactly(tmp_path: Path):
 def test_large_corpus_is_extrapolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write_passages(tmp_path / "passages.jsonl.gz", 20_000)
     monkeypatch.setattr("indexing.estimate._SECONDS_OF_READING", 0.15)
-    monkeypatch.setattr("indexing.estimate._KEPT_RECORDS", 500)
+    monkeypatch.setattr("indexing.estimate.SAMPLE_NODES", 500)
     sample = sample_corpus(tmp_path)
     if sample.exact:
         pytest.skip("this system does not count what a process reads, or reads faster than expected")
     assert 12_000 < sample.total_passages < 30_000
     assert len(sample.passages) <= 501
+
+
+def test_of_a_large_table_some_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A tenth of it at most, and the estimate knows how long the table is."""
+    rows = "".join(f"A{number},2024-05-17,{number * 7},some words of the order\n" for number in range(400_000))
+    (tmp_path / "orders.csv").write_text("order,date,price,remark\n" + rows, encoding="utf-8")
+    monkeypatch.setattr("indexing.estimate._SECONDS_OF_READING", 0.0)
+    sample = sample_corpus(tmp_path)
+    assert not sample.exact
+    assert sum(len(table.rows) for table in sample.tables) <= 2000
+    assert sample.total_tables == 1
+    assert sample.total_segments == pytest.approx(400_000, rel=0.2)
 
 
 def test_corpus_without_records(tmp_path: Path):
@@ -45,28 +59,18 @@ def test_corpus_without_records(tmp_path: Path):
         sample_corpus(tmp_path)
 
 
-def test_estimate_is_of_the_right_size(tmp_path: Path):
+def test_estimate_against_the_build(tmp_path: Path):
+    """Tokens, links and bytes of the sample corpus, which is counted as a whole, are those of its index."""
+    config = load_config(None, ["encoder.runtime=torch"])
     corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    write_passages(corpus / "passages.jsonl.gz", 3000)
-    stages = (IngestStage(), LinkStage(), GraphStage())
-    config = load_config(None, ["linking.source=none"])
-    estimate = estimate_build(corpus, config=config, stages=stages)
-    assert estimate.passages == 3000
-    assert estimate.seconds < 60
-    text = 3000 * 20 * 20
-    assert text * 0.8 < estimate.stages[0].disk < text * 2
-    assert estimate.memory > 10**7
-
-
-@pytest.mark.parametrize(
-    ("points", "total", "expected"),
-    [
-        ((100, 2.0, 200, 3.0), 1000, 11.0),
-        ((100, 3.0, 200, 3.0), 1000, 15.0),
-        ((100, 1.0, 200, 2.0), 150, 2.0),
-        ((100, 5.0, 100, 5.0), 100, 5.0),
-    ],
-)
-def test_line_through_two_measurements(points: tuple[int, float, int, float], total: int, expected: float):
-    assert _line(*points, total) == pytest.approx(expected)
+    shutil.copytree(sample_path(), corpus, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    estimate = estimate_build(corpus, config=config)
+    report = build_index(corpus, tmp_path / "index", config=config)
+    counts = report.manifest.counts
+    assert estimate.exact
+    assert (estimate.tables, estimate.segments, estimate.passages) == (counts.tables, counts.segments, counts.passages)
+    assert estimate.tokens == counts.tokens
+    assert estimate.links == pytest.approx(report.records["link"].counts["links"], rel=0.1)
+    built = sum(entry.size for record in report.records.values() for entry in record.files)
+    assert sum(stage.disk for stage in estimate.stages) == pytest.approx(built, rel=0.5)
+    assert estimate.memory > 10**8

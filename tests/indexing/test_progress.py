@@ -12,7 +12,7 @@ from indexing.progress import BarProgress, LineProgress, Pace, format_duration
 @pytest.mark.parametrize(
     ("pace", "text"),
     [
-        (Pace("nodes", 1_200_000, 12_000), "12,000 of 1,200,000 nodes (1%), 200 nodes/s, about 99 min left"),
+        (Pace("nodes", 1_200_000, 120_000), "120,000 of 1,200,000 nodes (10%), 2,000 nodes/s, about 9 min left"),
         (Pace("tables", 100, 40, before=40), "40 of 100 tables (40%)"),
         (Pace("tables", 100, 100, before=40), "100 of 100 tables (100%), 1.00 tables/s"),
         (Pace("rows", None, 6000, share=0.5), "6,000 of about 12,000 rows (50%), 100 rows/s, about 60.0 s left"),

@@ -1,26 +1,31 @@
 """CSV and TSV: the tables of a file, mostly one; encoding, delimiter, title lines and header are found out.
 
 The encoding comes from charset-normalizer where it is not UTF-8; Python's csv module parses, under the
-delimiter that splits the beginning of the file most evenly.
+delimiter that splits the beginning of the file most evenly. A large file is read row by row.
 """
 
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from helios.corpus.budget import RecordShapeError, check
-from helios.corpus.encoding import broken_reason, decode, is_broken
+from helios.corpus.encoding import broken_reason, decode, encoding_of, is_broken
 from helios.corpus.grid import grid_records, sheet_grids
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
-from helios.corpus.source import SourceFile
+from helios.corpus.source import DAMAGED, SourceFile
+from helios.corpus.streamed import streamed_tables
 from helios.errors import RecordError
 
 _SUFFIXES = (".csv", ".tsv", ".tab")
 _DELIMITERS = (",", "\t", ";", "|")
 _PROBED_ROWS = 100
 _FIELD_LIMIT = 1 << 30
+_SNIFFED = 1 << 20
+"""Characters that the delimiter is found out from."""
+_STREAMED_BYTES = 4 << 20
+"""A larger file is read row by row; a packed one if it is larger than an eighth of that."""
 
 
 def detect(source: SourceFile) -> bool:
@@ -31,7 +36,12 @@ def detect(source: SourceFile) -> bool:
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """The tables of the file; rows that cannot be parsed or decoded are rejected one by one."""
     try:
-        yield from table_records(source, decode(source.read()), rejection)
+        if source.size > (_STREAMED_BYTES // 8 if source.packed else _STREAMED_BYTES):
+            yield from _streamed(source, rejection)
+        else:
+            yield from table_records(source, decode(source.read()), rejection)
+    except DAMAGED as error:
+        rejection.reject(source.damaged(error))
     except RecordError as error:
         rejection.reject(error)
     except RecordShapeError as error:
@@ -42,13 +52,33 @@ def table_records(source: SourceFile, text: str, rejection: Rejection) -> Iterat
     """The tables of decoded text, the first with the file's id."""
     lines, rows = [], []
     cells = 0
-    for line, row in _rows(source, text, rejection):
+    delimiter = sniff_delimiter(text[:_SNIFFED], suffix=source.suffix)
+    for line, row in _rows(source, io.StringIO(text, newline=""), delimiter, rejection):
         cells += len(row)
         check(source.budget, "cells", cells, "cells of the table")
         lines.append(line)
         rows.append(tuple(map(str.strip, row)))
     for record in grid_records(source.base_id, source.title, sheet_grids(rows), budget=source.budget):
         yield Parsed(record, lines[0])
+
+
+def _streamed(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
+    encoding, errors = encoding_of(_chunks(source))
+    with io.TextIOWrapper(source.stream(), encoding, errors, newline="") as text:
+        delimiter = sniff_delimiter(text.read(_SNIFFED), suffix=source.suffix)
+    with io.TextIOWrapper(source.stream(), encoding, errors, newline="") as text:
+        rows = ((line, tuple(map(str.strip, row))) for line, row in _rows(source, text, delimiter, rejection))
+        yield from streamed_tables(source, rows)
+
+
+def _chunks(source: SourceFile) -> Iterator[bytes]:
+    """The file's content bit by bit; RecordShapeError for too much of it."""
+    size = 0
+    with source.stream() as file:
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            check(source.budget, "file_mb", size, "size of the file")
+            yield chunk
 
 
 def sniff_delimiter(text: str, *, suffix: str = "") -> str:
@@ -75,10 +105,11 @@ def sniff_delimiter(text: str, *, suffix: str = "") -> str:
     return best
 
 
-def _rows(source: SourceFile, text: str, rejection: Rejection) -> Iterator[tuple[int, list[str]]]:
+def _rows(
+    source: SourceFile, text: Iterable[str], delimiter: str, rejection: Rejection
+) -> Iterator[tuple[int, list[str]]]:
     """(line of the start, cells) of every row that is well formed."""
     lines = _Lines(text)
-    delimiter = sniff_delimiter(text[: 1 << 20], suffix=source.suffix)
     old_limit = csv.field_size_limit(_FIELD_LIMIT)
     try:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -109,8 +140,8 @@ def _reject(source: SourceFile, line: int, reason: str, lines: "_Lines", rejecti
 class _Lines:
     """Physical lines for the csv parser; keeps those of the row in work, for the rejects file."""
 
-    def __init__(self, text: str) -> None:
-        self._lines = iter(io.StringIO(text, newline=""))
+    def __init__(self, text: Iterable[str]) -> None:
+        self._lines = iter(text)
         self.number = 0
         self.raw: list[str] = []
 

@@ -40,8 +40,8 @@ def read_isolated(format_name: str, source: SourceFile, rejection: Rejection) ->
                     yield Parsed(Passage(record_id, title, text, url, metadata=_pairs(metadata)), line)
                 case ["table", *header]:
                     rows = []
-                case ["end"]:
-                    yield _table(header, rows)
+                case ["end", more]:
+                    yield _table(header, rows, more=more)
                 case ["reject", line, reason, record_id, record]:
                     path = Path(f"{source.path}{rejection.current.removeprefix(source.name)}")
                     rejection.reject(RecordError(path, line, reason, record_id=record_id), record)
@@ -142,14 +142,14 @@ def _end_kept() -> None:
             process.end()
 
 
-def _table(header: Any, rows: list[tuple[str, ...]]) -> Parsed:
+def _table(header: Any, rows: list[tuple[str, ...]], *, more: bool) -> Parsed:
     line, (table_id, title, section, intro, url, kind), names, links, metadata = header
     hyperlinks = tuple(Hyperlink(*link) for link in links)
     table = Table(
         table_id, title, tuple(names), tuple(rows), section, intro, url, TableKind(kind), hyperlinks,
         metadata=_pairs(metadata),
     )  # fmt: skip
-    return Parsed(table, line)
+    return Parsed(table, line, more)
 
 
 def _pairs(metadata: list[list[Any]]) -> tuple[tuple[str, Any], ...]:

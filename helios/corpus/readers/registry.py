@@ -32,6 +32,7 @@ from helios.corpus.readers.passed import passed_over, unknown
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import OnError, Rejection, RejectsWriter
 from helios.corpus.seen import SeenIds
+from helios.corpus.shape import joined
 from helios.corpus.source import SourceFile, corpus_files
 from helios.errors import CorpusError, RecordError
 from helios.types import Passage, Table
@@ -94,9 +95,40 @@ def read_corpus(
     are passed over unless `follow_links`. What became of every file is told to `files`. CorpusError if nothing
     can be read at all.
     """
+    pieces: list[Table] = []
+    reading = read_pieces(
+        path, on_error=on_error, rejects=rejects, files=files, budget=budget, follow_links=follow_links
+    )
+    for parsed in reading:
+        record = parsed.record
+        if not isinstance(record, Table):
+            yield record
+            continue
+        if pieces and pieces[-1].table_id != record.table_id:  # the file broke off within a table
+            pieces.clear()
+        pieces.append(record)
+        if not parsed.more:
+            yield joined(pieces)
+            pieces.clear()
+
+
+def read_pieces(
+    path: Path | str,
+    *,
+    on_error: OnError = "stop",
+    rejects: RejectsWriter | None = None,
+    files: FileList | None = None,
+    budget: CorpusBudget = STANDARD,
+    follow_links: bool = False,
+    progress: Callable[[int], None] = lambda size: None,
+) -> Iterator[Parsed]:
+    """What `read_corpus` reads, large tables in pieces that follow each other; a table without a last one is none.
+
+    `progress` is told how many more bytes of the files were read.
+    """
     path = Path(path)
     rejection = Rejection("stop" if on_error == "auto" and path.is_file() else on_error, rejects, files)
-    return _read_files(path, rejection, budget, follow_links=follow_links)
+    return _read_files(path, rejection, budget, progress, follow_links=follow_links)
 
 
 def recognise(source: SourceFile) -> Format | None:
@@ -118,8 +150,8 @@ def read_file(known: Format, source: SourceFile, rejection: Rejection) -> Iterat
 
 
 def _read_files(
-    path: Path, rejection: Rejection, budget: CorpusBudget, *, follow_links: bool
-) -> Iterator[Table | Passage]:
+    path: Path, rejection: Rejection, budget: CorpusBudget, progress: Callable[[int], None], *, follow_links: bool
+) -> Iterator[Parsed]:
     seen_tables, seen_passages = SeenIds(), SeenIds()
     reason = "nothing here is a corpus"
     for source in _sources(path, rejection, budget, follow_links=follow_links):
@@ -130,19 +162,35 @@ def _read_files(
                 reason = why_passed_over(source)
             continue
         reason = ""
+        told, rows, is_new, goes_on = 0, 0, True, ""
         for parsed in read_file(known, source, rejection):
             record = replace(parsed.record, source=rejection.current)
+            progress(max(0, source.position.consumed - told))
+            told = max(told, source.position.consumed)
             if isinstance(record, Table):
-                what, record_id, is_new = "table", record.table_id, seen_tables.add(record.table_id)
+                what, record_id = "table", record.table_id
+                begins = goes_on != record_id
+                is_new = seen_tables.add(record_id) if begins else is_new
+                rows = len(record.rows) + (0 if begins else rows)
+                goes_on = record_id if parsed.more else ""
             else:
-                what, record_id, is_new = "passage", record.passage_id, seen_passages.add(record.passage_id)
+                what, record_id, is_new, begins = (
+                    "passage",
+                    record.passage_id,
+                    seen_passages.add(record.passage_id),
+                    True,
+                )
             if is_new:
-                rejection.add(record)
-                yield record
+                if not parsed.more:
+                    rejection.add(record, rows=rows)
+                yield parsed._replace(record=record)
+            elif not begins:
+                continue
             elif what == "table" or not known.repeats_passages:
                 duplicate = f"duplicate {what} id {record_id!r}"
                 error = RecordError(source.path, parsed.line, duplicate, record_id=record_id)
                 rejection.reject(error, json.dumps(asdict(record), ensure_ascii=False))
+        progress(max(0, source.size - told))
     if reason:
         names = ", ".join(known.name for known in FORMATS)
         raise CorpusError(f"{path}: {reason}; known formats: {names}")

@@ -20,6 +20,7 @@ from helios.corpus.budget import RecordShapeError, check_expansion
 from helios.corpus.readers.registry import FORMATS
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
+from helios.corpus.shape import cut
 from helios.corpus.source import SourceFile
 from helios.errors import CorpusError, RecordError
 from helios.types import Table
@@ -64,6 +65,8 @@ def _items(request: dict[str, Any], budget: CorpusBudget) -> Iterator[tuple[int,
             for length, item in _record_items(parsed):
                 size += length
                 check_expansion(budget, source.size, size, "text of the records")
+                if item[0] == "end":
+                    yield 0, ["position", source.position.consumed]
                 yield length, item
             yield 0, ["position", source.position.consumed]
     except MemoryError:
@@ -106,13 +109,14 @@ def _record_items(parsed: Parsed) -> Iterator[tuple[int, Item]]:
         fields = [record.passage_id, record.title, record.text, record.url, record.metadata]
         yield sum(map(len, fields[:4])), ["passage", parsed.line, fields]
         return
-    texts = [record.table_id, record.title, record.section, record.intro, record.url, record.kind.value]
-    links = [[link.row, link.column, link.passage_id] for link in record.hyperlinks]
-    size = sum(map(len, (*texts, *record.header)))
-    yield size, ["table", parsed.line, texts, record.header, links, record.metadata]
-    for row in record.rows:
-        yield sum(map(len, row)), ["row", row]
-    yield 0, ["end"]
+    for table, more in cut(record):
+        texts = [table.table_id, table.title, table.section, table.intro, table.url, table.kind.value]
+        links = [[link.row, link.column, link.passage_id] for link in table.hyperlinks]
+        size = sum(map(len, (*texts, *table.header)))
+        yield size, ["table", parsed.line, texts, table.header, links, table.metadata]
+        for row in table.rows:
+            yield sum(map(len, row)), ["row", row]
+        yield 0, ["end", more or parsed.more]
 
 
 def _batches(items: Iterator[tuple[int, Item]], seconds: float) -> Iterator[list[Item]]:
