@@ -141,7 +141,8 @@ def sample_corpus(corpus: Path, *, budget: CorpusBudget = STANDARD, follow_links
         total_tables=sum(one.begun + (one.tables - one.begun) / one.fraction for one in read) / share,
         total_segments=sum(one.segments / one.fraction for one in read) / share,
         total_passages=sum(one.passages / one.fraction for one in read) / share,
-        seconds_per_node=sum(one.seconds for one in read) / max(1, sum(one.segments + one.passages for one in read)),
+        seconds_per_node=sum(one.seconds_per_node * (one.segments + one.passages) for one in read)
+        / max(1, sum(one.segments + one.passages for one in read)),
         exact=len(chosen) == len(files) and all(one.fraction == 1.0 for one in beginnings),
         unread=len(beginnings) - len(read),
     )
@@ -156,7 +157,7 @@ class _Beginning:
     passages: int
     records: list[Table | Passage]
     fraction: float
-    seconds: float
+    seconds_per_node: float
     begun: int
     """1 where reading stopped within a table, which is then counted as one of the file's, else 0."""
 
@@ -166,7 +167,7 @@ def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget, end: 
     tables = segments = passages = 0
     kept = _Kept(SAMPLE_NODES)
     fraction, within = 1.0, False
-    started = time.monotonic()
+    started, rest = time.monotonic(), None
     try:
         patience = min(budget.seconds, max(1.0, end - started))
         source = SourceFile.open(file.path, file.name, budget.model_copy(update={"seconds": patience}))
@@ -178,7 +179,9 @@ def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget, end: 
             passages += isinstance(record, Passage)
             within = parsed.more
             kept.add(record)
-            if time.monotonic() > started + seconds and source.position.consumed < file.size:
+            if not rest:
+                rest = time.monotonic(), segments + passages  # the reading process has begun by now
+            if time.monotonic() > rest[0] + seconds and source.position.consumed < file.size:
                 fraction = max(source.position.consumed, 1) / file.size
                 break
         else:
@@ -187,7 +190,9 @@ def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget, end: 
         fraction = 1.0
     if not tables + passages and time.monotonic() - started > seconds:
         fraction = 0.0
-    return _Beginning(tables, segments, passages, kept.records, fraction, time.monotonic() - started, int(within))
+    since, before = rest if rest and segments + passages > rest[1] else (started, 0)
+    seconds_per_node = (time.monotonic() - since) / max(1, segments + passages - before)
+    return _Beginning(tables, segments, passages, kept.records, fraction, seconds_per_node, int(within))
 
 
 class _Kept:
@@ -255,9 +260,9 @@ def _linking(store: CorpusStore, folder: Path, request: BuildRequest) -> _Linkin
     opened, linker = job.open()
     rows = links = 0
     started = time.perf_counter()
-    for number in range(len(opened.tables)):
-        links += len(link_corpus(opened, linker=linker, tables=range(number, number + 1)))
-        rows = int(opened.segment_offsets[number + 1])
+    for number, (_, start, stop) in enumerate(opened.blocks().tolist()):
+        links += len(link_corpus(opened, linker=linker, blocks=range(number, number + 1)))
+        rows += stop - start
         if time.perf_counter() - started > _SECONDS_A_STAGE:
             break
     seconds = time.perf_counter() - started

@@ -1,7 +1,8 @@
 """Link a stored corpus: tables in chunks → arrays of links with their provenance.
 
 The result of a table depends on nothing but the table, the passages and the weights, so it is the same
-for any chunk size and number of workers.
+for any chunk size and number of workers. Of a large table some thousand rows are linked at a time, as a table of
+their own, so that memory does not grow with it.
 """
 
 import multiprocessing
@@ -66,17 +67,19 @@ _COLUMNS: dict[str, np.dtype[Any]] = {
 
 
 def link_corpus(
-    store: CorpusStore, *, linker: TableLinker, tables: range, threshold: float | None = None
+    store: CorpusStore, *, linker: TableLinker, blocks: range, threshold: float | None = None
 ) -> LinkArrays:
-    """Links of a chunk of tables (a range of table numbers). None is the weights' own threshold."""
-    return LinkArrays.concatenate([_link_table(store, linker, number, threshold) for number in tables])
+    """Links of a chunk of the store's blocks (a range of their numbers). None is the weights' own threshold."""
+    chosen = store.blocks()[blocks.start : blocks.stop].tolist()
+    return LinkArrays.concatenate([_link_block(store, linker, block, threshold) for block in chosen])
 
 
-def _link_table(store: CorpusStore, linker: TableLinker, number: int, threshold: float | None) -> LinkArrays:
-    table = store.tables[number]
+def _link_block(store: CorpusStore, linker: TableLinker, block: list[int], threshold: float | None) -> LinkArrays:
+    number, start, stop = block
+    table = store.tables.block(number, start, stop)
     links = linker.link(table, threshold=threshold)
     kept = likely_links(table, links, store)
-    segments = links.rows.astype(np.int64) + int(store.segment_offsets[number])
+    segments = links.rows.astype(np.int64) + int(store.segment_offsets[number]) + start
     numbers = (segments, links.passages, links.columns, links.starts, links.ends)
     return LinkArrays(*(column.astype(np.int64)[kept] for column in numbers), links.scores[kept])
 
@@ -125,14 +128,14 @@ class LinkingJob:
 
 
 def link_chunks(job: LinkingJob, chunks: Sequence[range], *, workers: int = 1) -> Iterator[LinkArrays]:
-    """Links of every chunk, in the order of `chunks`, with `workers` processes (1: in this process).
+    """Links of every chunk, a range of the store's blocks, in order, with `workers` processes (1: in this process).
 
     HeliosError if a worker process is killed, as a system does that runs out of memory.
     """
     if workers <= 1 or len(chunks) <= 1:
         store, linker = job.open()
-        for tables in chunks:
-            yield link_corpus(store, linker=linker, tables=tables, threshold=job.threshold)
+        for blocks in chunks:
+            yield link_corpus(store, linker=linker, blocks=blocks, threshold=job.threshold)
         return
     with _pool(job, min(workers, len(chunks))) as pool:
         try:
@@ -163,6 +166,6 @@ def _open_job(job: LinkingJob) -> None:
     _opened["job"] = (store, linker, job.threshold)
 
 
-def _link_chunk(tables: range) -> LinkArrays:
+def _link_chunk(blocks: range) -> LinkArrays:
     store, linker, threshold = _opened["job"]
-    return link_corpus(store, linker=linker, tables=tables, threshold=threshold)
+    return link_corpus(store, linker=linker, blocks=blocks, threshold=threshold)

@@ -27,6 +27,8 @@ __all__ = ["CorpusStore", "CorpusWriter", "PassageRecords", "Records", "TableRec
 
 Record = TypeVar("Record", Table, Passage)
 _CACHED_BATCHES = 256
+BLOCK_ROWS = 5000
+"""Rows of a large table that are read at once."""
 
 
 class Records(Sequence[Record], Generic[Record]):
@@ -198,6 +200,20 @@ class TableRecords(Records[Table]):
                 TableKind(columns["kind"][position].as_py()),
             )
 
+    def block(self, number: int, start: int, stop: int) -> Table:
+        """Rows [start, stop) of a table as a table, with their hyperlinks; the others are not read."""
+        columns, position = self._locate(number)
+        with _decoding(self._path):
+            fields = {name: column[position].as_py() for name, column in columns.items() if name != "cells"}
+            width, cells = len(fields["header"]), columns["cells"]
+            first, last = cells.offsets[position : position + 2].to_pylist()
+            begin, end = first + start * width, min(first + stop * width, last)
+            links = zip(fields["link_rows"], fields["link_columns"], fields["link_passages"], strict=True)
+            own = [(row - start, column, passage) for row, column, passage in links if start <= row < stop]
+            rows, places, passages = ([link[part] for link in own] for part in range(3))
+            fields |= {"link_rows": rows, "link_columns": places, "link_passages": passages}
+            return self._record(fields | {"cells": cells.values.slice(begin, max(0, end - begin)).to_pylist()})
+
     def _record(self, fields: dict[str, Any]) -> Table:
         header = tuple(fields["header"])
         cells, width = fields["cells"], len(header)
@@ -283,6 +299,14 @@ class CorpusStore:
             for row, cells in enumerate(table.rows):
                 segment_id = SegmentId(table.table_id, row)
                 yield Segment(segment_id, table.title, table.section, table.header, cells, table.kind)
+
+    def blocks(self) -> npt.NDArray[np.int64]:
+        """(table, first row, row after the last) of what fits well into memory: a table, or rows of a large one."""
+        rows = np.diff(self.segment_offsets)
+        counts = np.maximum(1, -(-rows // BLOCK_ROWS))
+        tables = np.repeat(np.arange(len(rows)), counts)
+        starts = (np.arange(len(tables)) - np.repeat(np.cumsum(counts) - counts, counts)) * BLOCK_ROWS
+        return np.stack([tables, starts, np.minimum(starts + BLOCK_ROWS, rows[tables])], axis=1)
 
     def _table_and_row(self, segment: int) -> tuple[int, int]:
         if not 0 <= segment < self.segment_count:

@@ -24,6 +24,7 @@ LINK_COLUMNS = {
 }
 """The output: one .npy per column, one entry per link, tables in order."""
 UNKNOWN = "unknown"
+ROWS_OF_CHUNK = 20_000
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,33 @@ class LinkStage:
         """Link every table; chunks of tables that an earlier run finished are kept."""
         store = CorpusStore.open(context.inputs["ingest"])
         size = context.config.advanced.linking.chunk
-        total = len(store.tables)
-        chunks = context.chunks(f"tables-{size}", -(-total // size))
-        pending = chunks.pending()
-        context.meter.start(total, "tables", done=min(total, (chunks.total - len(pending)) * size))
-        ranges = {number: range(number * size, min((number + 1) * size, total)) for number in pending}
+        blocks = store.blocks()
+        parts_of_work = _chunked(blocks[:, 2] - blocks[:, 1], size)
+        chunks = context.chunks(f"tables-{size}", len(parts_of_work))
+        ranges = {number: parts_of_work[number] for number in chunks.pending()}
+        rows = {number: int((blocks[own, 2] - blocks[own, 1]).sum()) for number, own in enumerate(parts_of_work)}
+        context.meter.start(
+            store.segment_count, "rows", done=sum(count for number, count in rows.items() if number not in ranges)
+        )
         for number, links in _link_ranges(context, store, ranges):
             chunks.save(number, links)
-            context.meter.advance(len(ranges[number]))
+            context.meter.advance(rows[number])
         parts = [chunks.load(number) for number in range(chunks.total)]
         unknown = sum(int(part[UNKNOWN]) for part in parts if UNKNOWN in part)
         counts = {"links": _write(context.out, parts), "unknown_targets": unknown}
         return StageResult(counts=counts, models=_models(context.request))
+
+
+def _chunked(rows: np.ndarray, size: int) -> list[range]:
+    """Blocks between two save points: at most `size`, and no more after ROWS_OF_CHUNK rows."""
+    chunks: list[range] = []
+    start, count = 0, 0
+    for number, own in enumerate(rows.tolist(), start=1):
+        count += own
+        if number - start == size or count >= ROWS_OF_CHUNK or number == len(rows):
+            chunks.append(range(start, number))
+            start, count = number, 0
+    return chunks
 
 
 def weights_folder(request: BuildRequest) -> Path:
@@ -95,7 +111,7 @@ def _models(request: BuildRequest) -> dict[str, ModelEntry]:
 def _link_ranges(
     context: StageContext, store: CorpusStore, ranges: dict[int, range]
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """(chunk number, links) of every range of tables, as they are done."""
+    """(chunk number, links) of every range of row blocks, as they are done."""
     source = context.config.linking.source
     if not len(store.passages) or not store.segment_count:
         source = "none"  # there is nothing to link, and no need of a model
@@ -106,8 +122,8 @@ def _link_ranges(
             _prepare_routes(context, store)
         yield from predicted_links(context, store, ranges)
     elif source == "hyperlinks":
-        for number, tables in ranges.items():
-            yield number, hyperlinks_of(store, tables)
+        for number, blocks in ranges.items():
+            yield number, hyperlinks_of(store, blocks)
     else:
         for number in ranges:
             yield number, link_arrays([])
@@ -126,13 +142,13 @@ def _prepare_routes(context: StageContext, store: CorpusStore) -> None:
     LinkingJob(store.directory, context.scratch / "candidates", weights, routes=routes).prepare()
 
 
-def hyperlinks_of(store: CorpusStore, tables: range) -> dict[str, np.ndarray]:
-    """The corpus's own links of a range of tables as columns; `unknown` counts those to no known passage."""
+def hyperlinks_of(store: CorpusStore, blocks: range) -> dict[str, np.ndarray]:
+    """The corpus's own links of a range of row blocks as columns; `unknown` counts those to no known passage."""
     rows: list[tuple[int, int, int, int, int, float]] = []
     unknown = 0
-    for table_number in tables:
-        table = store.tables[table_number]
-        first = int(store.segment_offsets[table_number])
+    for table_number, start, stop in store.blocks()[blocks.start : blocks.stop].tolist():
+        table = store.tables.block(table_number, start, stop)
+        first = int(store.segment_offsets[table_number]) + start
         for link in table.hyperlinks:
             passage = store.passages.find(link.passage_id)
             if passage is None:

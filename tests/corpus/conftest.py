@@ -39,6 +39,11 @@ class Pdf:
                 self.text(x + 4, y + 4, cell)
         return self
 
+    def image(self) -> "Pdf":
+        """A picture that fills the page, as a scan does."""
+        self.pages[-1].append(f"q 595 0 0 {HEIGHT} 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q")
+        return self
+
     def save(self) -> bytes:
         fonts = "/F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
         fonts += fonts.replace("F1", "F2").replace("Helvetica", "Helvetica-Bold")

@@ -6,14 +6,22 @@ import docx
 import pptx
 import pytest
 import xlsxwriter
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
 from helios.corpus import read_corpus
+from helios.corpus.files import FileList
 from helios.corpus.readers.text import join_lines
 from helios.errors import RecordError
 from helios.types import Passage, Table, TableKind
+
+NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def read(path, content):
@@ -80,8 +88,47 @@ class TestPdf:
         with pytest.raises(RecordError, match="no text in it: a scan needs text recognition"):
             read(tmp_path / "scan.pdf", pdf.page().save())
 
+    def test_a_scanned_page_among_others_is_listed(self, pdf, tmp_path):
+        text = "The first page says something about rivers."
+        pdf.page().text(50, 80, text).page().image().page().page().text(50, 80, "The last page is about lakes.")
+        path = tmp_path / "corpus" / "half.pdf"
+        path.parent.mkdir()
+        path.write_bytes(pdf.save())
+        files = FileList()
+        records = list(read_corpus(path.parent, on_error="auto", files=files))
+        assert [dict(record.metadata)["page"] for record in records] == [1, 4] or len(records) == 1
+        (entry,) = files
+        assert (entry.outcome, entry.rejected) == ("read", 1)
+        assert entry.reason.startswith("page 2: no text in it: a scan")
+
 
 class TestDocx:
+    def test_footnotes_and_endnotes_follow_what_refers_to_them(self, tmp_path):
+        document = docx.Document()
+        for kind in ("footnote", "endnote"):
+            body = f'<w:{kind} w:id="0" w:type="separator"><w:p/></w:{kind}>'
+            body += f'<w:{kind} w:id="2"><w:p><w:r><w:t>Said in a {kind}</w:t></w:r></w:p></w:{kind}>'
+            part = Part(
+                PackURI(f"/word/{kind}s.xml"),
+                f"application/vnd.openxmlformats-officedocument.wordprocessingml.{kind}s+xml",
+                f'<w:{kind}s xmlns:w="{NAMESPACE}">{body}</w:{kind}s>'.encode(),
+                document.part.package,
+            )
+            document.part.relate_to(part, f"{RELATION}/{kind}s")
+        first = document.add_paragraph("The bridge was opened late.")
+        document.add_paragraph("It has one arch.")
+        table = document.add_table(rows=2, cols=2)
+        for row, column, text in [(0, 0, "Part"), (0, 1, "Length"), (1, 0, "Arch"), (1, 1, "48")]:
+            table.cell(row, column).text = text
+        for kind, run in (("footnote", first.runs[0]), ("endnote", table.cell(1, 1).paragraphs[0].runs[0])):
+            mark = OxmlElement(f"w:{kind}Reference")
+            mark.set(qn("w:id"), "2")
+            run._r.append(mark)
+        document.save(tmp_path / "h.docx")
+        stored, text = read_corpus(tmp_path / "h.docx")
+        assert stored.rows == (("Arch", "48"),)
+        assert text.text == ("The bridge was opened late. Said in a footnote. It has one arch. Said in a endnote.")
+
     def test_headings_tables_and_merged_cells(self, tmp_path):
         document = docx.Document()
         document.add_heading("Handbook", 0)

@@ -176,6 +176,7 @@ def test_broken_markup_and_deep_nesting(tmp_path):
     [
         ("Rhine - Wikipedia", "", "Rhine"),
         ("Rhine – Wikipedia, the free encyclopedia", "", "Rhine"),
+        ("Rhin — Wikipédia", "", "Rhin"),
         ("Prices | Our Shop", "", "Prices"),
         ("Prices - Our Shop", "Prices", "Prices"),
         ("Alsace - Lorraine", "History", "Alsace - Lorraine"),
@@ -197,6 +198,16 @@ def test_footnote_marks_in_cells_and_the_caption_of_an_infobox(tmp_path):
     assert infobox.rows == (("name", "Rhine"), ("Length", "1,230 km"))
     assert table.header == ("River", "Source")
     assert table.rows == (("Rhine", "[3]"), ("Po", "[text]"))
+
+
+def test_marks_that_lead_to_notes_are_no_text(tmp_path):
+    """Of a page that has marks as links; a power, and a link with a text, stay."""
+    page = (
+        '<h2>Course<a href="#n3">[3]</a></h2><p>It is long<sup><a href="#n1">1</a></sup> and '
+        'wide<a href="#n2">[2]</a>, 10 m<sup>2</sup> of <a href="#rhine">a river</a>.'
+    )
+    (passage,) = read_page(tmp_path, page)
+    assert passage.text == "Course: It is long and wide, 10 m2 of a river."
 
 
 def test_a_table_that_arranges_the_page_is_none(tmp_path):

@@ -37,7 +37,7 @@ def same(left: LinkArrays, right: LinkArrays) -> bool:
 
 def test_links_of_the_sample_are_mostly_found(job: LinkingJob) -> None:
     store, linker = job.open()
-    links = link_corpus(store, linker=linker, tables=range(len(store.tables)))
+    links = link_corpus(store, linker=linker, blocks=range(len(store.tables)))
     gold = {
         (int(store.segment_offsets[number]) + link.row, store.passages.number(link.passage_id))
         for number, table in enumerate(store.tables)
@@ -50,7 +50,7 @@ def test_links_of_the_sample_are_mostly_found(job: LinkingJob) -> None:
 
 def test_every_link_says_where_it_is_from(job: LinkingJob) -> None:
     store, linker = job.open()
-    links = link_corpus(store, linker=linker, tables=range(len(store.tables)))
+    links = link_corpus(store, linker=linker, blocks=range(len(store.tables)))
     assert links.scores.dtype == np.float32
     assert links.segments.dtype == links.starts.dtype == np.int64
     for number in range(len(links)):
@@ -63,7 +63,7 @@ def test_every_link_says_where_it_is_from(job: LinkingJob) -> None:
 def test_chunks_and_workers_do_not_change_the_result(job: LinkingJob) -> None:
     store, linker = job.open()
     count = len(store.tables)
-    whole = link_corpus(store, linker=linker, tables=range(count))
+    whole = link_corpus(store, linker=linker, blocks=range(count))
     chunks = [range(start, min(start + 3, count)) for start in range(0, count, 3)]
     for workers in (1, 2):
         assert same(LinkArrays.concatenate(list(link_chunks(job, chunks, workers=workers))), whole)
@@ -96,10 +96,10 @@ def test_a_worker_that_is_killed_is_told(job: LinkingJob) -> None:
 
 def test_threshold_is_a_setting(job: LinkingJob) -> None:
     store, linker = job.open()
-    strict = link_corpus(store, linker=linker, tables=range(len(store.tables)), threshold=0.9)
+    strict = link_corpus(store, linker=linker, blocks=range(len(store.tables)), threshold=0.9)
     chunks = list(link_chunks(replace(job, threshold=0.9), [range(len(store.tables))]))
     assert same(strict, chunks[0])
-    assert len(strict) < len(link_corpus(store, linker=linker, tables=range(len(store.tables))))
+    assert len(strict) < len(link_corpus(store, linker=linker, blocks=range(len(store.tables))))
 
 
 def test_tables_without_passages_and_passages_without_tables(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_tables_without_passages_and_passages_without_tables(tmp_path: Path) -> 
         job = LinkingJob(tmp_path / name, tmp_path / f"{name}-work")
         job.prepare()
         _, linker = job.open()
-        assert len(link_corpus(store, linker=linker, tables=range(len(store.tables)))) == 0
+        assert len(link_corpus(store, linker=linker, blocks=range(len(store.tables)))) == 0
 
 
 def test_no_chunks_no_links() -> None:
@@ -135,3 +135,23 @@ def test_a_faint_link_that_fills_a_column_names_the_passage(tmp_path: Path) -> N
     assert kept(store, 0, 0.7)
     assert kept(store, 0, 0.3, rows=3)
     assert kept(hill, 1, 0.05)  # a word of the title
+
+
+def test_a_large_table_is_linked_in_blocks(job: LinkingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The links of a large table are those of its blocks as tables of their own, at the table's own rows."""
+    store, linker = job.open()
+    rows = [row for table in store.tables for row in table.rows if len(row) == 3][:12]
+    with CorpusWriter(tmp_path / "large") as writer:
+        writer.add(Table("small", "Rivers of Europe", ("a", "b", "c"), tuple(rows[:2])))
+        writer.add(Table("large", "Rivers of Europe", ("a", "b", "c"), tuple(rows)))
+        for passage in store.passages:
+            writer.add(passage)
+    monkeypatch.setattr("helios.corpus.store.BLOCK_ROWS", 5)
+    large = CorpusStore.open(tmp_path / "large")
+    assert large.blocks().tolist() == [[0, 0, 2], [1, 0, 5], [1, 5, 10], [1, 10, 12]]
+    links = link_corpus(large, linker=linker, blocks=range(4))
+    own = linker.link(large.tables.block(1, 5, 10))
+    within = (links.segments >= 2 + 5) & (links.segments < 2 + 10)
+    assert (links.segments[within] - 7).tolist() == own.rows.tolist()
+    assert len(own)
+    assert large.tables.block(1, 10, 15).rows == tuple(rows[10:])

@@ -1,4 +1,7 @@
-"""DOCX: headings, paragraphs and tables in the order of the document, cells of merged ranges filled."""
+"""DOCX: headings, paragraphs and tables in the order of the document, cells of merged ranges filled.
+
+A footnote or an endnote is a paragraph after the paragraph or the table that refers to it.
+"""
 
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +17,9 @@ from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 
 _HEADING_WORDS = 12
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_NOTE_PARTS = {"/word/footnotes.xml": "footnote", "/word/endnotes.xml": "endnote"}
+Notes = dict[tuple[str, str], str]
 _STYLES = ("heading ", "title", "subtitle")
 
 
@@ -30,7 +36,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
             check_parts(source, archive)
         raw.seek(0)
         document = docx.Document(raw)
-        page = list(_blocks(document, source))
+        page = list(_blocks(document, source, _notes(document)))
         own = " ".join((document.core_properties.title or "").split())
     first = next((block.text for block in page[:1] if isinstance(block, Heading)), "")
     for record in page_records(
@@ -39,18 +45,45 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         yield Parsed(record)
 
 
-def _blocks(container: Any, source: SourceFile) -> Iterator[Block]:
+def _notes(document: Any) -> Notes:
+    """The texts of footnotes and endnotes by their kind and number; separators have none."""
+    from docx.oxml import parse_xml
+
+    found: Notes = {}
+    for part in document.part.package.iter_parts():
+        kind = _NOTE_PARTS.get(str(part.partname))
+        if kind is None:
+            continue
+        for note in parse_xml(part.blob).findall(f"{_WORD}{kind}"):
+            texts = ("".join(text.itertext(f"{_WORD}t", f"{_WORD}tab")) for text in note.iter(f"{_WORD}p"))
+            text = readable(" ".join(" ".join(texts).split()))
+            if text:
+                found[kind, str(note.get(f"{_WORD}id"))] = text
+    return found
+
+
+def _notes_of(element: Any, notes: Notes) -> Iterator[Block]:
+    """The notes that a paragraph or a table refers to, in order."""
+    for kind in _NOTE_PARTS.values():
+        for mark in element.iter(f"{_WORD}{kind}Reference"):
+            if text := notes.get((kind, str(mark.get(f"{_WORD}id")))):
+                yield Paragraph(ended(text))
+
+
+def _blocks(container: Any, source: SourceFile, notes: Notes) -> Iterator[Block]:
     """The content of a document or of a cell."""
     for piece in container.iter_inner_content():
         if hasattr(piece, "rows"):
-            yield from _table(piece, source)
+            yield from _table(piece, source, notes)
+            yield from _notes_of(piece._tbl, notes)
         elif text := readable(" ".join(piece.text.split())):
             level = _heading_level(piece, text)
             is_item = _style(piece).startswith("list")
             yield Heading(level, text) if level else Paragraph(ended(text) if is_item else text)
+            yield from _notes_of(piece._p, notes)
 
 
-def _table(table: Any, source: SourceFile) -> Iterator[Block]:
+def _table(table: Any, source: SourceFile, notes: Notes) -> Iterator[Block]:
     """A table, then those within its cells; a table of one cell is a box around text."""
     rows: list[list[str]] = []
     nested: dict[int, Any] = {}
@@ -62,11 +95,11 @@ def _table(table: Any, source: SourceFile) -> Iterator[Block]:
         rows.append([readable(" ".join(cell.text.split())) for cell in cells])
         nested |= {id(inner._tbl): inner for cell in cells for inner in cell.tables}
     if len(rows) == 1 and len(set(rows[0])) == 1:
-        yield from _blocks(table.rows[0].cells[0], source)
+        yield from _blocks(table.rows[0].cells[0], source, {})
         return
     yield from cells_table(rows)
     for inner in nested.values():
-        yield from _table(inner, source)
+        yield from _table(inner, source, notes)
 
 
 def _heading_level(paragraph: Any, text: str) -> int:

@@ -42,6 +42,7 @@ _MARK = re.compile(r"\s?\[(?:\d{1,3}|[a-z]|(?:note|lower-alpha|nb|n) ?\d{0,2})\]
 """A footnote mark."""
 _SITE = re.compile(r"(.+\S)\s+([-–—|·•»]|::)\s+(\S.*)")
 _SITE_WORDS = 4
+_SHORT = re.compile(r"[\[(]?(?:\d{1,3}|[a-z]|[*†‡§])[\])]?", re.IGNORECASE)
 _LAYOUT_ROLES = {"presentation", "none"}
 _NOTES = {"reference", "mw-editsection", "noprint"}
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
@@ -273,9 +274,19 @@ def _text(element: Any) -> str:
 def _is_hidden(element: Any) -> bool:
     if element.tag in _HIDDEN or not isinstance(element.tag, str):
         return True
-    if not _NOTES.isdisjoint((element.get("class") or "").split()):
+    if not _NOTES.isdisjoint((element.get("class") or "").split()) or _is_note_mark(element):
         return True
     return "display:none" in (element.get("style") or "").replace(" ", "").lower()
+
+
+def _is_note_mark(element: Any) -> bool:
+    """Whether this is a short mark that leads to a note on the same page, raised or in brackets."""
+    if element.tag not in ("sup", "a"):
+        return False
+    link = element if element.tag == "a" else next(element.iterchildren("a"), None)
+    text = "".join(element.itertext()).strip()
+    is_raised = element.tag == "sup" or text.startswith(("[", "("))
+    return link is not None and is_raised and (link.get("href") or "").startswith("#") and bool(_SHORT.fullmatch(text))
 
 
 def _page_title(root: Any) -> str:
@@ -293,6 +304,8 @@ def _without_site(title: str, headings: Sequence[str], sites: Sequence[str]) -> 
     if parts is None:
         return title
     name, mark, site = parts.groups()
-    is_site = site.lower() in {"wikipedia", *map(str.lower, map(str.strip, sites))} or site.startswith("Wikipedia,")
+    is_site = site.lower() in {"wikipedia", "wikipédia", *map(str.lower, map(str.strip, sites))} or site.startswith(
+        "Wikipedia,"
+    )
     is_short = mark in "|»::" and len(site.split()) <= _SITE_WORDS
     return name if is_site or is_short or name in headings else title

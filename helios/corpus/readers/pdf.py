@@ -15,6 +15,7 @@ from helios.corpus.readers.text import ended, join_lines
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
+from helios.errors import RecordError
 
 _HEADING_WORDS = 15
 _HEADING_SIZE = 1.15
@@ -24,6 +25,7 @@ _MARGIN = 0.12
 _REPEATED = 0.6
 _PARAGRAPH_GAP = 0.7
 """Of a line's size: more white than that above a line begins a paragraph."""
+_SCAN = "no text in it: a scan needs text recognition (OCR) first"
 _BULLET = re.compile(r"[-*+•▪–]\s")
 _ITEM = re.compile(r"(?:[-*+•▪–]|\(?\d{1,2}[.)])\s")
 
@@ -44,10 +46,13 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
                 raise RecordShapeError("encrypted: save it without a password") from None
             raise
         with document:
-            pages = [list(_pieces(page, source)) for page in document.pages]
+            scans: list[int] = []
+            pages = [list(_pieces(page, source, scans)) for page in document.pages]
             own = readable(" ".join(str((document.metadata or {}).get("Title") or "").split()))
     if not any(pages):
-        raise RecordShapeError("no text in it: a scan needs text recognition (OCR) first")
+        raise RecordShapeError(_SCAN)
+    for number in scans:
+        rejection.reject(RecordError(source.path, None, f"page {number}: {_SCAN}", record_id=source.base_id))
     page = list(pdf_blocks(pages))
     first = next((block.text for block in page if isinstance(block, Heading)), "")
     title = own if _is_said(own, pages[0]) else first or source.title
@@ -61,11 +66,20 @@ def _is_said(title: str, page: Sequence[Piece]) -> bool:
     return bool(title) and " ".join(title.lower().split()) in text
 
 
-def _pieces(page: Any, source: SourceFile) -> Iterator[Piece]:
-    """What is on a page; nothing of a page whose content unpacks to too much is parsed."""
+def _pieces(page: Any, source: SourceFile, scans: list[int]) -> Iterator[Piece]:
+    """What is on a page; nothing of a page whose content unpacks to too much is parsed.
+
+    The number of a page that has an image and no text is added to `scans`.
+    """
     content = sum(len(stream.get_data()) for stream in page.page_obj.contents)
     check_expansion(source.budget, source.size, content, "content of a page")
-    yield from page_pieces(page)
+    pieces = page_pieces(page)
+    first = next(pieces, None)
+    if first is not None:
+        yield first
+        yield from pieces
+    elif page.images:
+        scans.append(page.page_number)
     page.close()
 
 
