@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from helios import __version__
 from helios.errors import HeliosError
+from helios.extras import extra_of, installation
 from helios.terminal import printable
 
 OWN_COMMANDS = {
@@ -89,8 +90,7 @@ class RootGroup(TyperGroup):
         except HeliosError as error:
             if ctx.params.get("debug"):
                 logging.getLogger(__name__).debug("traceback of the error below", exc_info=error)
-            typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-            typer.echo(printable(str(error)), err=True)
+            _print_error(printable(str(error)))
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
@@ -98,13 +98,22 @@ class RootGroup(TyperGroup):
         except BrokenPipeError:
             _discard_output()
             raise typer.Exit(1) from None
+        except ModuleNotFoundError as error:
+            if ctx.params.get("debug") or extra_of(error.name or "") is None:
+                raise
+            _print_error(f"this needs {error.name}, which is not installed: {installation(error.name or '')}")
+            raise typer.Exit(1) from None
         except OSError as error:
             if error.filename is None or ctx.params.get("debug"):
                 raise
-            typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-            typer.echo(f"{error.filename}: {error.strerror} (`helios --debug ...` shows where)", err=True)
+            _print_error(f"{error.filename}: {error.strerror} (`helios --debug ...` shows where)")
             raise typer.Exit(1) from None
         return result
+
+
+def _print_error(message: str) -> None:
+    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    typer.echo(message, err=True)
 
 
 def load_target(target: str, name: str) -> Any:
@@ -116,7 +125,7 @@ def load_target(target: str, name: str) -> Any:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise HeliosError(f"`helios {name}` is not part of this installation ({error})") from error
         raise HeliosError(
-            f"`helios {name}` needs {error.name!r}, which is not installed; install it, or its extra"
+            f"`helios {name}` needs {error.name!r}, which is not installed: {installation(error.name or '')}"
         ) from error
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)

@@ -1,6 +1,6 @@
 """The recipe for aggregation: a detector of such questions, a scorer of plans, and what plans are worth to their rows.
 
-    helios train aggregation --recipe configs/train/aggregation.yaml --out DIR data.index=INDEX ranking=RANKING ...
+    helios train aggregation --recipe aggregation --out DIR data.index=INDEX ranking=RANKING ...
 
 Labels are weak and come from train questions alone. For the plan scorer: the share of a plan's rows that are gold.
 For the detector: whether some plan over the whole gold table, without or with a filter, computes exactly one row and

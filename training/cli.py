@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from training.recipes import ROLES, find_role, load_recipe
+from training.recipes import ROLES, find_recipe, find_role, load_recipe, recipe_names
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from training.linker_evaluation import LinkingScores
     from training.log import LogRow
 
+RECIPE_HELP = f"A YAML file, or one that comes with HELIOS: {', '.join(recipe_names())}."
 app = typer.Typer(help="Train the models that HELIOS ships or that you fine-tune.", no_args_is_help=True)
 
 
@@ -33,14 +34,14 @@ def _train_command(role: str) -> Callable[..., None]:
     def train_role(
         out: Annotated[Path, typer.Option(help="Folder for weights, card, checkpoints and log; resumed if it is one.")],
         settings: Annotated[list[str] | None, typer.Argument(help="Settings as section.key=value.")] = None,
-        recipe: Annotated[Path | None, typer.Option(help="YAML file, see configs/train.")] = None,
+        recipe: Annotated[str | None, typer.Option(help=RECIPE_HELP)] = None,
         device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, or auto.")] = "auto",
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
         from training.distributed import leads, local_device
 
         found = find_role(role)
-        resolved = load_recipe(found.settings, recipe, settings or [])
+        resolved = load_recipe(found.settings, find_recipe(recipe) if recipe else None, settings or [])
         scores = found.train(resolved, out, device=local_device(device), on_log=_echo_row)
         if leads():
             _print_values(scores, as_json=as_json)
@@ -186,13 +187,14 @@ def train_linker_command(
 
 def _train_linker(store: "CorpusStore", tables: list[str], out: Path, workdir: Path, seed: int) -> "Linker":
     """Only training needs LightGBM: a linker is measured without the extra `train`."""
+    from helios.extras import installation
     from training.errors import TrainingError
 
     try:
         from training.linker import LinkerRecipe, train_linker
     except ModuleNotFoundError as error:
         raise TrainingError(
-            f"training a linker needs {error.name!r}: install it, or helios-retrieval with the extra train"
+            f"training a linker needs {error.name!r}, which is not installed: {installation(error.name or '')}"
         ) from error
     with _progress("training") as advance:
         return train_linker(store, tables, out, workdir=workdir, recipe=LinkerRecipe(seed=seed), advance=advance)

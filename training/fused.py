@@ -1,6 +1,6 @@
 """The recipe of the fused score's scale: what a fused score is worth as log-odds, before any learned ranking.
 
-    helios train fused --recipe configs/train/fused.yaml --out DIR data.index=INDEX "data.questions=[train.jsonl.gz]"
+    helios train fused --recipe fused --out DIR data.index=INDEX "data.questions=[train.jsonl.gz]"
 
 Every train question is searched by the fused score alone. Whether an edge is gold is then a logistic regression on its
 distance to the question's best edge and on its rank. The weights of the score itself are settings: they are written

@@ -1,6 +1,6 @@
 """The recipe of the late-interaction reranker: in which order the edges stand that a trained encoder has read.
 
-    helios train late-reranker --recipe configs/train/late-reranker.yaml --out DIR data.index=INDEX ranking=RANKING \\
+    helios train late-reranker --recipe late-reranker --out DIR data.index=INDEX ranking=RANKING \\
         encoder=ENCODER "shares=[FIRST,SECOND]" ...
 
 The best edges of every train question, by a ranking that never saw its table, are read by an encoder that never saw it

@@ -1,6 +1,6 @@
 """The recipe of probabilities: what the scores of a search mean (`helios.retrieval.probability`).
 
-    helios train probability --recipe configs/train/probability.yaml --out DIR data.index=INDEX "data.questions=[...]"
+    helios train probability --recipe probability --out DIR data.index=INDEX "data.questions=[...]"
 
 Every question is searched in the corpus as it is, and as if its table and the passages of its gold edges were not
 there. A lesson is taken after every stage and with each of the stages left out, so that one calibration holds for all

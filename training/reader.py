@@ -1,6 +1,6 @@
 """The recipe of the extractive reader: LambdaMART over the candidate answers of what the engine itself finds.
 
-    helios train reader --recipe configs/train/extractive-reader.yaml --out DIR data.index=INDEX ...
+    helios train reader --recipe extractive-reader --out DIR data.index=INDEX ...
 
 A fifth of the train questions, by table, is held out: it chooses the number of trees, the temperature and the
 calibration. The trees that are written are then fitted to all questions.

@@ -24,6 +24,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from helios.config import Section
 from helios.errors import ConfigError
+from helios.extras import installation
 from training.errors import TrainingError
 from training.log import LogRow
 
@@ -45,6 +46,9 @@ ROLES = {
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }
 """Every role with the module that trains it and what it is."""
+
+RECIPES = Path(__file__).parent / "configs"
+"""The recipes that the packaged models were trained by."""
 
 
 class DataSettings(Section):
@@ -87,11 +91,28 @@ def find_role(name: str) -> Role:
         role = getattr(import_module(module), "ROLE", None)
     except ModuleNotFoundError as error:
         raise TrainingError(
-            f"role {name!r} needs {error.name!r}: install it, or helios-retrieval with the extra train"
+            f"role {name!r} needs {error.name!r}, which is not installed: {installation(error.name or '')}"
         ) from error
     if not isinstance(role, Role):
         raise TrainingError(f"role {name!r}: {module} has no recipe for the command line yet")
     return role
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the package."""
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe: a path, or the name of one in the package; ConfigError where there is neither."""
+    path = Path(name)
+    if path.exists():
+        return path
+    if name in recipe_names():
+        return RECIPES / f"{name}.yaml"
+    near = difflib.get_close_matches(path.stem, recipe_names(), n=1)
+    hint = f"did you mean --recipe {near[0]}?" if near else f"recipes in the package: {', '.join(recipe_names())}"
+    raise ConfigError(f"{name}: no such recipe file; {hint}")
 
 
 def load_recipe(schema: type[Settings], path: Path | None = None, overrides: Sequence[str] = ()) -> Settings:

@@ -1,7 +1,7 @@
 """Fine-tuning a causal language model for star-based refinement (HELIOS B.4): LoRA through peft, loss on replies.
 
     helios train instructions INDEX --examples runs/examples --out slr.jsonl
-    helios train slr --recipe configs/train/slr.yaml --out runs/slr instructions=slr.jsonl model=Llama-3.1-8B-Instruct
+    helios train slr --recipe slr --out runs/slr instructions=slr.jsonl model=Llama-3.1-8B-Instruct
 
 The run's folder gets `adapter/`, in peft's own format, which vLLM and transformers load beside the base model.
 """

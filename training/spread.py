@@ -1,6 +1,6 @@
 """The recipe of spreading: what an edge should lose for a row or a passage that a better edge has shown.
 
-    helios train spread --recipe configs/train/spread.yaml --out DIR data.index=INDEX ranking=RANKING ...
+    helios train spread --recipe spread --out DIR data.index=INDEX ranking=RANKING ...
 
 Ranks are filled as search fills them. As long as no chosen edge holds the answer, the next one should: a conditional
 logit over the edges that are left, with the ranking's log-odds and the repeats as its only features. What is written

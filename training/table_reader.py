@@ -1,6 +1,6 @@
 """The recipe of the reader of tables: LambdaMART over programs, and a confidence from questions of kinds left out.
 
-    helios train table-reader --recipe configs/train/table-reader.yaml --out DIR \\
+    helios train table-reader --recipe table-reader --out DIR \\
         "indexes=[OTTQA-INDEX,SPIDER-INDEX]" "questions=[train.jsonl.gz,spider/questions.jsonl]"
 
 Each index is asked its questions and others that are made from its tables (`training.table_questions`). Trees order a

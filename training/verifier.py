@@ -1,6 +1,6 @@
 """The recipe for the verifier: a calibrated regression that tells evidence from noise among retrieved edges.
 
-    helios train verifier --recipe configs/train/verifier.yaml --out DIR data.index=INDEX ranking=RANKING ...
+    helios train verifier --recipe verifier --out DIR data.index=INDEX ranking=RANKING ...
 
 An edge is evidence when it is gold, or when it names a gold row whose passage is not asked for. Only train
 questions are learned from; the same lessons give the same weights.

@@ -16,6 +16,7 @@ from helios.errors import ConfigError, EvaluationError
 from helios.evaluation.edges import Corpus, RankedEdge, with_texts
 from helios.evaluation.linearise import linearise_passage, linearise_segment
 from helios.evaluation.units import RetrievalUnit, edge_pairs, edges_of_ranking, lone_passages
+from helios.extras import installation
 from helios.graph import DataGraph
 from helios.types import Edge, ScoredEdge
 
@@ -176,7 +177,7 @@ def _libraries() -> tuple[Any, Any]:
         import Stemmer
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"the BM25 baselines need {error.name}, which is not installed: pip install 'helios-retrieval[eval]'"
+            f"the BM25 baselines need {error.name}, which is not installed: {installation('bm25s')}"
         ) from None
     logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG when it is imported
     return bm25s, Stemmer

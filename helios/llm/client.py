@@ -10,6 +10,7 @@ from typing import Protocol
 
 from helios.config import LanguageModelSettings
 from helios.errors import ConfigError
+from helios.extras import installation
 from helios.llm.backend import Backend, Reply, Undelivered
 from helios.llm.budget import Budget, estimate_tokens
 from helios.llm.cache import ReplyCache
@@ -203,7 +204,7 @@ def open_backend(settings: LanguageModelSettings) -> Backend:
     try:
         from helios.llm.endpoint import OpenAiEndpoint
     except ImportError as error:
-        raise ConfigError(f"the language model needs {error.name}: install helios-retrieval[llm]") from None
+        raise ConfigError(f"the language model needs {error.name}: {installation('openai')}") from None
     return OpenAiEndpoint(settings.base_url, settings.model, api_key=read_key(settings.api_key_env))
 
 

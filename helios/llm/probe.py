@@ -65,9 +65,9 @@ def only_model(settings: LanguageModelSettings) -> str:
 
 def list_models(settings: LanguageModelSettings) -> tuple[str, ...] | Undelivered:
     """The models of the configured server; ConfigError for settings that cannot be used."""
+    backend = open_backend(settings.model_copy(update={"model": settings.model or "?"}))
     from helios.llm.endpoint import OpenAiEndpoint
 
-    backend = open_backend(settings.model_copy(update={"model": settings.model or "?"}))
     if not isinstance(backend, OpenAiEndpoint):
         raise ConfigError("llm.backend: only a server can be asked for its models")
 

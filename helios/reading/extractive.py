@@ -77,7 +77,7 @@ class ExtractiveReader:
         ranker = AnswerRanker.load(folder, encoder=encoder)
         spans = None
         if ranker.reads_spans:
-            import_library("torch", extra="torch", needed_by="a reader of spans")
+            import_library("torch", needed_by="a reader of spans")
             from helios.reading.spanmodel import SpanReader
 
             spans = SpanReader.load((folder or WEIGHTS) / SPANS)

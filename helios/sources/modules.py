@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from helios.errors import SourceUnavailable
+from helios.extras import installation
 from helios.sources.base import SourceKind
 
 NEEDED: dict[SourceKind, tuple[str, ...]] = {
@@ -26,5 +27,5 @@ def require_modules(modules: Iterable[str], *, wanted_by: str) -> None:
         verb = "are" if len(missing) > 1 else "is"
         raise SourceUnavailable(
             f"{wanted_by} needs {' and '.join(missing)}, which {verb} not installed: "
-            "pip install 'helios-retrieval[sources]'"
+            f"{installation(missing[-1])}"
         )

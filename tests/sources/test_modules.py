@@ -54,9 +54,9 @@ def test_a_check_names_what_is_missing_for_each_kind(folder: Path):
     done = run(folder, "sources", "check", "--json", hidden=(*EXTRA, "sqlglot"))
     assert done.returncode == 1
     errors = {checked["name"]: checked["error"] for checked in json.loads(done.stdout)}
-    install = "not installed: pip install 'helios-retrieval[sources]'"
+    install = 'not installed: pip install "helios-retrieval[sources]"'
     assert errors == {
-        "shop": f"source 'shop' needs sqlglot, which is {install}",
+        "shop": "source 'shop' needs sqlglot, which is not installed: pip install helios-retrieval",
         "films": f"source 'films' needs rdflib and pyoxigraph, which are {install}",
         "endpoint": f"source 'endpoint' needs rdflib, which is {install}",
         "graph": f"source 'graph' needs ladybug, which is {install}",

@@ -1,4 +1,4 @@
-"""Recipe files: unknown keys and wrong values are named, and every file in configs/train is a valid one."""
+"""Recipe files: unknown keys and wrong values are named, and every recipe of the package is a valid one."""
 
 from pathlib import Path
 
@@ -10,10 +10,8 @@ from helios.config import Section
 from helios.errors import ConfigError
 from training.cli import app
 from training.errors import TrainingError
-from training.recipes import ROLES, DataSettings, find_role, load_recipe
+from training.recipes import RECIPES, ROLES, DataSettings, find_recipe, find_role, load_recipe, recipe_names
 from training.settings import TrainSettings
-
-CONFIGS = Path(__file__).parents[2] / "configs" / "train"
 
 
 class Toy(Section):
@@ -65,6 +63,16 @@ def test_a_missing_recipe_file_is_named(tmp_path: Path) -> None:
         load_recipe(Toy, tmp_path / "absent.yaml")
 
 
+def test_a_recipe_is_a_file_or_a_name_of_the_package(tmp_path: Path) -> None:
+    (own := tmp_path / "ranker").write_text("pool: 7\n")
+    assert find_recipe(str(own)) == own
+    assert {find_recipe(name).parent for name in recipe_names()} == {RECIPES}
+    with pytest.raises(ConfigError, match="configs/encodr.yaml: no such recipe file; did you mean --recipe encoder"):
+        find_recipe("configs/encodr.yaml")
+    with pytest.raises(ConfigError, match="recipes in the package: aggregation, "):
+        find_recipe("xyz")
+
+
 def test_an_unknown_role_is_refused() -> None:
     with pytest.raises(TrainingError, match="unknown role 'chef'; known roles: fused"):
         find_role("chef")
@@ -77,7 +85,7 @@ def test_a_role_without_its_module_is_refused(monkeypatch: pytest.MonkeyPatch) -
     assert "this installation has no module training.absent" in str(result.exception)
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_recipes_of_the_repository_are_valid(path: Path) -> None:
     first = path.read_text().splitlines()[0]
     role = next((name for name in ROLES if f"helios train {name} " in first), None)

@@ -11,6 +11,7 @@ from helios.corpus.grid import split_grid
 from helios.corpus.page import PageTable
 from helios.corpus.source import SourceFile
 from helios.errors import CorpusError
+from helios.extras import installation
 from helios.types import TableKind
 
 
@@ -20,7 +21,7 @@ def library(module: str, kind: str) -> Any:
         return import_module(module)
     except ImportError:
         needed = f"reading {kind} needs {module.partition('.')[0]}"
-        raise RecordShapeError(f'{needed}: pip install "helios-retrieval[documents]"') from None
+        raise RecordShapeError(f"{needed}: {installation(module)}") from None
 
 
 @contextmanager

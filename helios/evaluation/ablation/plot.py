@@ -7,14 +7,15 @@ from helios.errors import HeliosError
 from helios.evaluation.ablation.run import Ablation, Row
 from helios.evaluation.ablation.variants import FULL, Group
 from helios.evaluation.evaluate import CUTOFFS
+from helios.extras import installation
 
 
 def require_matplotlib() -> None:
     """HeliosError that names the extra if there is nothing to draw with."""
     if find_spec("matplotlib") is None:
         raise HeliosError(
-            "the ablation's plot needs matplotlib, which is not installed: install helios-retrieval[train], "
-            "or leave out --out"
+            "the ablation's plot needs matplotlib, which is not installed: "
+            f"{installation('matplotlib')}, or leave out --out"
         )
 
 

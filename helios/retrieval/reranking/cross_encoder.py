@@ -24,7 +24,7 @@ class CrossEncoderReranker(LibraryReranker):
     ) -> "CrossEncoderReranker":
         """A folder or a name on the hub; ModelError if it is missing or has several outputs."""
         name = named(model, "cross-encoder")
-        library = import_library("sentence_transformers", extra="rerankers")
+        library = import_library("sentence_transformers")
         try:
             loaded = library.CrossEncoder(name, max_length=max_tokens, device=device)
         except (OSError, ValueError) as error:

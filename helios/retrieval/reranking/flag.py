@@ -29,7 +29,7 @@ class FlagPairReranker(LibraryReranker):
     ) -> "FlagPairReranker":
         """A folder or a name on the hub; ModelError if it cannot be loaded."""
         name = named(model, "flag")
-        library = import_library("FlagEmbedding", extra="flag")
+        library = import_library("FlagEmbedding")
         try:
             loaded = library.FlagReranker(name, devices=device)
         except (OSError, ValueError) as error:

@@ -57,7 +57,7 @@ class LayerwiseReranker(LibraryReranker):
         name = named(model, "flag-layerwise")
         import torch
 
-        transformers = import_library("transformers", extra="flag")
+        transformers = import_library("transformers")
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         bf16 = torch.cuda.is_bf16_supported() if device.startswith("cuda") else supports_bf16()
         try:
@@ -106,8 +106,8 @@ def load_layerwise(folder: str, *, dtype: Any) -> Any:
 
 def layerwise_classes() -> tuple[Any, Any]:
     """The classes of config and model; the model's says that no weights are tied, as transformers 5 reads it."""
-    config = import_library(f"{MODELS}.configuration_minicpm_reranker", extra="flag")
-    modeling = import_library(f"{MODELS}.modeling_minicpm_reranker", extra="flag")
+    config = import_library(f"{MODELS}.configuration_minicpm_reranker")
+    modeling = import_library(f"{MODELS}.modeling_minicpm_reranker")
     causal: Any = modeling.LayerWiseMiniCPMForCausalLM
     mended = {"_tied_weights_keys": None, "can_generate": classmethod(lambda cls: False)}  # it only scores
     return config.LayerWiseMiniCPMConfig, type("LayerWiseMiniCPMForCausalLM", (causal,), mended)

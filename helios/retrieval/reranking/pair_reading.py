@@ -119,7 +119,7 @@ def load_reranker(
         case "none" | "late-interaction":
             return None
         case "embedded":
-            import_library("torch", extra="torch", needed_by="rerank.backend=embedded")
+            import_library("torch", needed_by="rerank.backend=embedded")
             from helios.retrieval.reranking.embedded import EmbeddedReranker
 
             if model is None and base is not None and find_base_model(base).sha256 != WEIGHTS_SHA256:
