@@ -22,8 +22,11 @@ from helios.extras import extra_of, installation
 from helios.terminal import printable
 
 OWN_COMMANDS = {
-    "search": ("helios.retrieval.cli:search_command", "Rank evidence for a question."),
     "ask": ("helios.reading.cli:ask_command", "Answer a question and cite the cells and sentences that say so."),
+    "chat": ("helios.reading.chat:chat_command", "Ask one question after the other at a prompt."),
+    "search": ("helios.retrieval.cli:search_command", "Rank evidence for a question."),
+    "sample": ("helios.corpus.sample_files:sample_command", "Write the files of the README's examples."),
+    "init": ("helios.reference:init_command", "Write a config file that explains every setting."),
     "eval": ("helios.evaluation.cli:app", "Measure an index against questions with known evidence."),
     "sources": ("helios.sources.cli:app", "Register and inspect the databases, graphs and corpora to ask."),
     "doctor": ("helios.doctor:doctor_command", "Show what is installed and what this machine can do."),
@@ -59,7 +62,7 @@ def build_app() -> typer.Typer:
         add_completion=True,
     )
     app.callback()(root)
-    for name, target, help_text in _commands():
+    for name, target, help_text in own_and_sibling_commands():
         context = {"ignore_unknown_options": True, "allow_extra_args": True}
         app.command(name, cls=_deferred(target), help=help_text, context_settings=context)(_placeholder)
     return app
@@ -74,7 +77,14 @@ def root(
         bool, typer.Option("--debug", envvar="HELIOS_DEBUG", help="Show tracebacks and debug messages.")
     ] = False,
 ) -> None:
-    """Ranked, checkable evidence from tables, text, databases and graphs."""
+    """Ask a folder of tables and documents; get an answer that cites the cells and sentences that say so.
+
+    [bold]First:[/bold] helios ask FOLDER "your question"   (keeps an index of the folder in your cache)
+
+    [bold]Then:[/bold]  helios chat FOLDER   stays open for more questions
+
+    No files at hand?  helios sample   writes some
+    """
     level = logging.DEBUG if debug else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
 
@@ -138,7 +148,7 @@ def _command_of(function: Callable[..., Any], name: str) -> Any:
     return typer.main.get_command(app)
 
 
-def _commands() -> Iterator[tuple[str, str, str]]:
+def own_and_sibling_commands() -> Iterator[tuple[str, str, str]]:
     """(name, `module:attribute`, short help) of every command; entry points cannot replace own ones."""
     for name, (target, help_text) in OWN_COMMANDS.items():
         yield name, target, help_text

@@ -73,14 +73,15 @@ class Engine:
     @classmethod
     def open(
         cls, path: Path | str, *, config: Path | None = None, overrides: Sequence[str] = (),
-        threads: int | None = None, stages: Stages | None = None,
+        threads: int | None = None, stages: Stages | None = None, models: Models | None = None,
     ) -> "Engine":  # fmt: skip
         """Open an index folder; reads its manifest and what is deleted, models and data are loaded by the first search.
 
         Settings are the defaults of this version, changed by the YAML file `config` and by `overrides` such as
         "search.k=20"; those that the index's files depend on (`helios.index.settings`) are the build's. `stages` is
         given the usual stages and returns those to run, in order (`helios.retrieval.state`). `threads` work together on
-        one question; by default one does, and only nodes that are read again are shared out to all processors.
+        one question; by default one does, and only nodes that are read again are shared out to all processors. `models`
+        lends what another engine has loaded.
 
         Raises IndexFormatError for a foreign, damaged or newer index, ConfigError for a setting that is wrong or that
         contradicts the build.
@@ -88,7 +89,7 @@ class Engine:
         asked = load_config(config, overrides)
         snapshot = Snapshot.open(Path(path), verify=asked.advanced.search.verify)
         try:
-            return cls(snapshot, search_settings(snapshot, asked), threads=threads, stages=stages)
+            return cls(snapshot, search_settings(snapshot, asked), threads=threads, stages=stages, models=models)
         except HeliosError:
             snapshot.close()
             raise

@@ -5,14 +5,14 @@ import os
 import re
 from pathlib import Path
 
-from helios.config import load_config
+from helios.config import Config
 from helios.errors import CorpusError
 from indexing.cli import available_cores
 from indexing.pipeline import build_index
 from indexing.progress import default_progress
 
 
-def index_of_folder(folder: Path) -> Path:
+def index_of_folder(folder: Path, config: Config | None = None) -> Path:
     """An index of what the folder holds now, built or refreshed; its progress goes to stderr.
 
     Files that cannot be read are left out and listed in the index's `files.jsonl`. CorpusError for no such folder, and
@@ -22,7 +22,7 @@ def index_of_folder(folder: Path) -> Path:
         raise CorpusError(f"{folder}: no such file or folder; give a folder to ask, or --index")
     index = cache_folder(folder)
     index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    settings, progress = load_config(), default_progress()
+    settings, progress = config or Config(), default_progress()
     build_index(folder, index, config=settings, workers=available_cores(), on_error="auto", progress=progress)
     return index
 

@@ -1,6 +1,7 @@
 """`helios ask`: an answer with its citations, for people and as JSON."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,8 @@ EDGES = 50
 """Edges that an answer is read from."""
 SHOWN = 3
 """Edges that are shown where there is no answer."""
+LIKELY, POSSIBLE = 0.6, 0.35
+"""Confidence from which an answer is called likely, and possible; below it is weak."""
 NOTES = {
     Support.CITED: "no citation holds the answer word by word",
     Support.UNSUPPORTED: "unsupported: no citation checked out",
@@ -59,6 +62,8 @@ def ask_command(
     """Answer a question and cite the cells and sentences that say so, or say why not.
 
     What is asked is an index, registered sources, or just a folder of files: its index is kept in the user's cache.
+
+    Example: helios ask ~/reports "Who signed the lease?"
     """
     if len(asked) > 2:
         raise typer.BadParameter("expected a question, or a folder and a question; put the question in quotes")
@@ -81,7 +86,7 @@ def ask_command(
     if where is not None and sources is not None:
         raise typer.BadParameter("--where selects from an index: give --index, or a folder")
     if folder is not None:
-        index = _indexed(folder)
+        index = indexed(folder, config, settings)
     if index is None:
         assert sources is not None
         from helios.routing.cli import ask_sources
@@ -96,19 +101,18 @@ def ask_command(
     if as_json:
         typer.echo(printable(json.dumps(shown, indent=2, ensure_ascii=False)))
     else:
-        _print(shown, answer)
-        if answer.abstained:
-            _print_evidence(evidence)
+        print_answer(shown, answer, evidence)
 
 
-def _indexed(folder: Path) -> Path:
-    """The index of a folder, made by the sibling that builds indexes."""
+def indexed(folder: Path, config: Path | None, overrides: Sequence[str]) -> Path:
+    """The index of what a folder holds now, made by the sibling that builds indexes."""
     from importlib.metadata import entry_points
 
+    from helios.config import load_config
     from helios.errors import HeliosError
 
     for point in entry_points(group="helios.folders"):
-        index: Path = point.load()(folder)
+        index: Path = point.load()(folder, load_config(config, overrides))
         return index
     raise HeliosError("this installation cannot build indexes: install helios-retrieval, or give --index")
 
@@ -135,13 +139,13 @@ def _print_evidence(evidence: "Evidence") -> None:
         print_edge(console, edge)
 
 
-def _print(shown: dict[str, Any], answer: Answer) -> None:
+def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") -> None:
+    """An answer with how sure it is and its citations, from `answer_json`; where there is none, why and the evidence."""
     console = Console(highlight=False)
     if answer.abstained:
         console.print(f"[yellow]no answer[/yellow]: {escape(answer.reason)}", soft_wrap=True)
     else:
-        confidence = f"  [dim]{answer.confidence:.0%}[/dim]" if answer.confidence else ""
-        console.print(f"[bold]{escape(answer.text)}[/bold]{confidence}", soft_wrap=True)
+        console.print(f"[bold]{escape(answer.text)}[/bold]{_sureness(answer.confidence)}", soft_wrap=True)
         note = "; ".join(note for note in (NOTES.get(answer.support, ""), answer.reason) if note)
         if note:
             console.print(f"    [yellow]{escape(note)}[/yellow]", soft_wrap=True)
@@ -157,3 +161,16 @@ def _print(shown: dict[str, Any], answer: Answer) -> None:
     others = ", ".join(f"{text} {confidence:.0%}" for text, confidence in answer.alternatives)
     if others:
         console.print(f"    [dim]else: {escape(others)}[/dim]", soft_wrap=True)
+    if answer.abstained:
+        _print_evidence(evidence)
+
+
+def _sureness(confidence: float) -> str:
+    """A confidence in a word and a colour, so that 14 % does not look like 90 %; nothing where none is known."""
+    if not confidence:
+        return ""
+    if confidence >= LIKELY:
+        return f"  [green]likely, {confidence:.0%}[/green]"
+    if confidence >= POSSIBLE:
+        return f"  [yellow]possible, {confidence:.0%}[/yellow]"
+    return f"  [red]weak, {confidence:.0%}: look at the evidence[/red]"

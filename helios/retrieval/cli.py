@@ -26,7 +26,10 @@ def search_command(
         list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
     ] = None,
 ) -> None:
-    """Rank evidence for a question."""
+    """Rank evidence for a question.
+
+    Example: helios search "Which rivers flow into the Black Sea?" --index my-index -k 3
+    """
     if not question.strip():
         raise typer.BadParameter("the question is empty")
     from helios.engine import Engine
@@ -36,10 +39,11 @@ def search_command(
     if as_json:
         typer.echo(printable(json.dumps(evidence.to_dict(), indent=2, ensure_ascii=False)))
     else:
-        _print(evidence, filtered=where is not None)
+        print_evidence(evidence, filtered=where is not None)
 
 
-def _print(evidence: Evidence, *, filtered: bool = False) -> None:
+def print_evidence(evidence: Evidence, *, filtered: bool = False) -> None:
+    """Ranked evidence with the words that matched, if they were asked for, and the notes of the search."""
     console = Console(highlight=False)
     if not evidence.edges:
         console.print(f"no evidence found: {'nothing passes the filter' if filtered else 'the index is empty'}")

@@ -1,0 +1,207 @@
+"""`helios chat`: questions and answers at a prompt, over an engine that stays open."""
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from helios.errors import HeliosError
+from helios.reading.cli import EDGES, answer_json, indexed, print_answer
+from helios.terminal import escape
+
+if TYPE_CHECKING:
+    from helios.engine import Engine
+    from helios.types import Evidence
+
+PROMPT = "> "
+SHOWN = 10
+"""Edges that /evidence shows."""
+
+
+def chat_command(
+    folder: Annotated[Path | None, typer.Argument(help="The folder of files to ask.")] = None,
+    index: Annotated[
+        Path | None, typer.Option("--index", "-i", help="Instead of a folder of files: an index of them.")
+    ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option("--llm", metavar="URL", help="Refine and read with the model of this OpenAI-compatible server."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="With --llm: which model; the server's only one.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
+    ] = None,
+) -> None:
+    """Ask one question after the other at a prompt; a folder's index follows the folder between them.
+
+    Ctrl-C ends a question, Ctrl-D or /quit the chat. Questions may come through a pipe, one a line.
+
+    Example: helios chat ~/reports
+    """
+    if (folder is None) == (index is None):
+        raise typer.BadParameter("give a folder of files to ask, or --index and the folder of an index")
+    if folder is not None and not folder.exists():
+        raise typer.BadParameter(f"{folder}: no such file or folder; give the folder to ask")
+    if model and not llm:
+        raise typer.BadParameter("--model needs --llm, the address of its server")
+    from helios.reading.asking import llm_overrides
+
+    settings = llm_overrides(llm, model, overrides or ())
+    with Chat(folder, index, config=config, overrides=settings, where=where) as chat:
+        chat.engine()
+        chat.run()
+
+
+class Chat:
+    """A conversation with a folder or an index; each line is a question or a command."""
+
+    def __init__(
+        self, folder: Path | None, index: Path | None, *, config: Path | None = None, overrides: list[str],
+        where: str | None = None,
+    ) -> None:  # fmt: skip
+        from helios.retrieval.pipeline import Models
+
+        self.folder, self.index = folder, index
+        self.config, self.overrides = config, overrides
+        self.where = where
+        self.console = Console(highlight=False)
+        self.evidence: Evidence | None = None
+        self._models = Models(threads=os.cpu_count() or 1)
+        self._engine: Engine | None = None
+
+    def __enter__(self) -> "Chat":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._models.close()
+
+    def run(self) -> None:
+        """Read lines until they end; what goes wrong with one ends no more than this one."""
+        if sys.stdin.isatty():
+            import readline  # noqa: F401  the arrow keys edit the line and bring back earlier ones
+
+            self.console.print("Ask a question, or type /help. Ctrl-D leaves.")
+        while (line := self._line()) is not None:
+            try:
+                if not self.take(line):
+                    return
+            except KeyboardInterrupt:
+                self.console.print("[yellow]stopped; ask another question, or leave with Ctrl-D[/yellow]")
+            except (HeliosError, OSError) as error:
+                self.console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+            sys.stdout.flush()
+
+    def take(self, line: str) -> bool:
+        """Answer a question or follow a command; False after /quit."""
+        if not line:
+            return True
+        if not line.startswith("/"):
+            self._ask(line)
+            return True
+        name, _, argument = line.partition(" ")
+        if name not in COMMANDS:
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else "/help lists the commands"
+            self.console.print(f"no command {escape(name)}; {hint}", soft_wrap=True)
+            return True
+        COMMANDS[name][1](self, argument.strip())
+        return name != "/quit"
+
+    def engine(self) -> "Engine":
+        """The engine, over what the folder or the index holds now."""
+        from helios.engine import Engine
+
+        place = indexed(self.folder, self.config, self.overrides) if self.folder is not None else self.index
+        assert place is not None
+        if self._engine is None or _generation(place) != self._engine.snapshot.manifest.generation:
+            engine = Engine.open(place, config=self.config, overrides=self.overrides, models=self._models)
+            if self._engine is not None:
+                self._engine.close()
+            self._engine = engine
+        return self._engine
+
+    def _line(self) -> str | None:
+        """The next line without its end; None where there are no more."""
+        while True:
+            try:
+                if sys.stdin.isatty():
+                    return input(PROMPT).strip()
+                line = sys.stdin.readline()
+                if line:
+                    self.console.print(f"{PROMPT}{escape(line.strip())}", soft_wrap=True)
+                return line.strip() if line else None
+            except EOFError:
+                self.console.print()
+                return None
+            except KeyboardInterrupt:
+                self.console.print()
+
+    def _ask(self, question: str) -> None:
+        from helios.reading.asking import answer_question
+
+        engine = self.engine()
+        answer, self.evidence = answer_question(engine, engine.reader, question, k=EDGES, where=self.where)
+        print_answer(answer_json(answer, engine.corpus), answer, self.evidence)
+
+    def show_evidence(self, _: str) -> None:
+        """The evidence of the last question."""
+        from helios.retrieval.cli import print_edge
+
+        for edge in self._last().edges[:SHOWN]:
+            print_edge(self.console, edge)
+
+    def explain(self, _: str) -> None:
+        """The evidence of the last question with the words that matched."""
+        from helios.retrieval.cli import print_evidence
+
+        print_evidence(self.engine().search(self._last().question, k=SHOWN, where=self.where, explain=True))
+
+    def narrow(self, condition: str) -> None:
+        """Ask only what fits a condition from now on, or everything again."""
+        if condition:
+            self.engine().view(condition)
+        self.where = condition or None
+        said = f"only what fits: {condition}" if condition else "everything; as in /where source = 'a.csv'"
+        self.console.print(f"asked is {escape(said)}", soft_wrap=True)
+
+    def help(self, _: str) -> None:
+        """What can be typed."""
+        for name, (about, _) in COMMANDS.items():
+            self.console.print(f"{name:10} {about}")
+        self.console.print("anything else is a question")
+
+    def leave(self, _: str) -> None:
+        """Nothing more to do."""
+
+    def _last(self) -> "Evidence":
+        if self.evidence is None:
+            raise HeliosError("there is no evidence yet: ask a question first")
+        return self.evidence
+
+
+COMMANDS: Mapping[str, tuple[str, Callable[[Chat, str], Any]]] = {
+    "/evidence": ("show the evidence of the last question", Chat.show_evidence),
+    "/explain": ("show it with the words that matched", Chat.explain),
+    "/where": ("ask only what fits, as /where source = 'a.csv'; alone it asks everything again", Chat.narrow),
+    "/help": ("show this", Chat.help),
+    "/quit": ("leave, as Ctrl-D does", Chat.leave),
+}
+
+
+def _generation(index: Path) -> int:
+    from helios.index.manifest import read_manifest
+
+    return read_manifest(index).generation
