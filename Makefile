@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check tests fuzz format lock clean
+.PHONY: help demo test check tests fuzz format docs wheel lock clean
 
 VENV ?= .venv
 INDEX ?= demo-index
@@ -41,6 +41,29 @@ fuzz: $(VENV)/installed-dev  ## Attacks by generated input: make fuzz CASES=1000
 format: $(VENV)/installed-dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/installed-dev  ## Write docs/reference.md from the code
+	$(BIN)/python -m helios.reference > docs/reference.md
+
+# What a newcomer does: the wheel alone, a fresh environment, the first commands of the README, in an empty folder that
+# has a `training` of its own. Takes minutes; torch is held to the release that we measure with.
+wheel:  ## Build the wheel into dist/, and prove it in a fresh environment
+	@set -eu -o pipefail; rm -rf dist; scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	for python in $(CANDIDATES); do command -v $$python > /dev/null && break; done; \
+	$$python -m venv "$$scratch/venv"; printf '%s\n' $(HOLD) > "$$scratch/hold"; \
+	pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
+	$$pip wheel --quiet --no-deps --wheel-dir dist .; \
+	$$pip install --quiet --constraint "$$scratch/hold" dist/*.whl; \
+	mkdir -p "$$scratch/empty/training" "$$scratch/empty/indexing"; cd "$$scratch/empty"; \
+	export XDG_CACHE_HOME="$$scratch/cache" PATH="$$scratch/venv/bin:$$PATH"; unset PYTHONPATH; \
+	touch training/__init__.py indexing/__init__.py; \
+	helios sample; cd helios-sample; \
+	helios ask bridges "Who designed the Forth Bridge?" | tee answer; grep -q '^John Fowler  likely' answer; \
+	cd ..; python -m helios index build helios-sample/bridges --out bridges-index; \
+	helios init; helios search "Forth Bridge" --index bridges-index --config helios.yaml -k 1; \
+	echo "Where was Brunel born?" | helios chat --index bridges-index; \
+	helios train ranker --help > train-help; grep -q table-reader train-help; helios doctor; \
+	echo "the wheel works: $$(ls "$(CURDIR)/dist")"
 
 # Prints one line per package, so that a slow download does not look like a hang.
 define install

@@ -1,6 +1,6 @@
 """Every setting and every command in words, made from the code: `helios init`, and docs/reference.md.
 
-    python -m helios.reference > docs/reference.md          (`make docs`)
+python -m helios.reference > docs/reference.md          (`make docs`)
 """
 
 import ast

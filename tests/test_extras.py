@@ -40,7 +40,9 @@ def test_what_to_type_is_exact():
 
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "FlagEmbedding", None)
-    with pytest.raises(ModelError, match=r"rerank.backend needs FlagEmbedding: pip install \"helios-retrieval\[flag\]\""):
+    with pytest.raises(
+        ModelError, match=r"rerank.backend needs FlagEmbedding: pip install \"helios-retrieval\[flag\]\""
+    ):
         import_library("FlagEmbedding")
 
 
@@ -59,15 +61,14 @@ def test_any_command_names_a_missing_extra(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(unknown.exception, ModuleNotFoundError)
 
 
-@pytest.mark.parametrize("command", ["ask q --index {index} --llm http://localhost:9/v1", "doctor --llm http://localhost:9/v1"])
+@pytest.mark.parametrize(
+    "command", ["ask q --index {index} --llm http://localhost:9/v1", "doctor --llm http://localhost:9/v1"]
+)
 def test_a_language_model_without_its_extra(sample_index: Path, command: str):
     arguments = command.format(index=sample_index).split()
-    code = (
-        "import sys; sys.modules['openai'] = None\n"
-        f"from helios.cli import build_app; build_app()({arguments!r})"
-    )
+    code = f"import sys; sys.modules['openai'] = None\nfrom helios.cli import build_app; build_app()({arguments!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert done.stderr.startswith('error: the language model needs openai')
+    assert done.stderr.startswith("error: the language model needs openai")
     assert 'pip install "helios-retrieval[llm]"' in done.stderr
     assert "Traceback" not in done.stderr

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from helios.errors import HeliosError
 from helios.reading.cli import EDGES, answer_json, indexed, print_answer
-from helios.terminal import escape
+from helios.terminal import escape, printable
 
 if TYPE_CHECKING:
     from helios.engine import Engine
@@ -141,7 +141,7 @@ class Chat:
                     return input(PROMPT).strip()
                 line = sys.stdin.readline()
                 if line:
-                    self.console.print(f"{PROMPT}{escape(line.strip())}", soft_wrap=True)
+                    typer.echo(f"{PROMPT}{printable(line.strip())}")
                 return line.strip() if line else None
             except EOFError:
                 self.console.print()

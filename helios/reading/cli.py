@@ -140,7 +140,7 @@ def _print_evidence(evidence: "Evidence") -> None:
 
 
 def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") -> None:
-    """An answer with how sure it is and its citations, from `answer_json`; where there is none, why and the evidence."""
+    """An answer with how sure it is and its citations, from `answer_json`; else why there is none, and the evidence."""
     console = Console(highlight=False)
     if answer.abstained:
         console.print(f"[yellow]no answer[/yellow]: {escape(answer.reason)}", soft_wrap=True)

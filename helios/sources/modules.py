@@ -26,6 +26,5 @@ def require_modules(modules: Iterable[str], *, wanted_by: str) -> None:
     if missing:
         verb = "are" if len(missing) > 1 else "is"
         raise SourceUnavailable(
-            f"{wanted_by} needs {' and '.join(missing)}, which {verb} not installed: "
-            f"{installation(missing[-1])}"
+            f"{wanted_by} needs {' and '.join(missing)}, which {verb} not installed: {installation(missing[-1])}"
         )

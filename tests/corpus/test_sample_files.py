@@ -1,6 +1,5 @@
 """`helios sample`: the files of the README's examples."""
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -29,11 +28,3 @@ def test_nothing_is_overwritten(tmp_path: Path):
     assert result.exit_code == 1
     assert "is there already" in result.output
     assert not (tmp_path / "shop.sqlite").exists()
-
-
-def test_the_first_example_of_the_readme_is_answered(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert CliRunner().invoke(build_app(), ["sample", str(tmp_path / "s")]).exit_code == 0
-    arguments = ["ask", str(tmp_path / "s" / "bridges"), "Who designed the Forth Bridge?", "--json"]
-    result = CliRunner().invoke(build_app(), arguments)
-    assert json.loads(result.stdout)["text"] == "John Fowler"

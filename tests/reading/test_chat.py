@@ -1,15 +1,17 @@
 """`helios chat`: a loop over a warm engine that a mistake or an interrupt does not end."""
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from helios.cli import build_app
+from helios.corpus.sample_files import write_sample_files
 from helios.engine import Engine
-from helios.reading import chat as module
 from helios.reading.chat import Chat
 
 
@@ -29,7 +31,7 @@ def test_questions_and_commands_in_one_conversation(sample_index: Path):
     assert "there is no evidence yet: ask a question first" in said
     first, narrowed = said.split("> Which is the longest river of Europe?\n")[1:]
     assert first.startswith("Volga  ")
-    assert "Rivers of Europe  row 0" in first
+    assert " 1  " in first, "/evidence shows the ranks"
     assert "longest → " in first, "/explain shows the words that matched"
     assert "did you mean /where?" in first
     assert "ends too early" in first
@@ -43,21 +45,27 @@ def test_the_end_of_the_input_ends_the_chat(sample_index: Path):
     assert chat(sample_index, "/help").endswith("anything else is a question\n")
 
 
-def test_an_interrupt_ends_the_question_and_not_the_chat(
-    sample_index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    class Interrupted(Chat):
-        def take(self, line: str) -> bool:
-            if line == "long":
-                raise KeyboardInterrupt
-            return super().take(line)
-
-    lines = iter(["long\n", "/help\n", ""])
-    monkeypatch.setattr(module.sys, "stdin", type("Input", (), {"isatty": lambda _: False, "readline": lambda _: next(lines)})())
-    with Interrupted(None, sample_index, overrides=[]) as conversation:
-        conversation.run()
-    said = capsys.readouterr().out
-    assert said.index("stopped; ask another question") < said.index("anything else is a question")
+def test_an_interrupt_ends_the_question_and_not_the_chat(sample_index: Path):
+    code = (
+        "import signal, sys\n"
+        "from helios.__main__ import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored\n"
+        "sys.argv[1:] = ['chat', '--index', sys.argv[1]]\n"
+        "main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(sample_index)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("Which is the longest river of Europe?\n")
+        assert process.stdout.readline().startswith("> Which")
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)  # while the models are loaded
+        assert process.stdout.readline().startswith("stopped; ask another question")
+        said, errors = process.communicate("/help\n", timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert said.endswith("anything else is a question\n")
 
 
 def test_a_changed_index_is_opened_again_with_the_models_that_are_loaded(sample_index: Path):
@@ -70,29 +78,19 @@ def test_a_changed_index_is_opened_again_with_the_models_that_are_loaded(sample_
 
 
 @pytest.mark.slow
-def test_a_folder_is_followed_between_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_is_followed_between_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (folder := tmp_path / "files").mkdir()
-    staff = folder / "staff.csv"
-    staff.write_text("Name,Extension\nAnn Lee,41\nBo Hale,42\n")
-    with subprocess.Popen(
-        [sys.executable, "-m", "helios", "chat", str(folder)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None and process.stdout is not None
-
-        def ask() -> str:
-            process.stdin.write("What is the extension of Ann Lee?\n")
-            assert process.stdout.readline().startswith("> What")
-            return process.stdout.readline()
-
-        assert ask().startswith("41  ")
-        staff.write_text("Name,Extension\nAnn Lee,77\nBo Hale,42\n")
-        while not (answer := process.stdout.readline()).startswith("    else"):
-            assert answer
-        assert ask().startswith("77  ")
-        process.stdin.close()
-        assert process.wait(timeout=60) == 0
+    write_sample_files(tmp_path / "sample")
+    folder = tmp_path / "sample" / "bridges"
+    with Chat(folder, None, overrides=["encoder.runtime=torch"]) as conversation:
+        conversation.take("Who designed the Forth Bridge?")
+        assert capsys.readouterr().out.startswith("John Fowler  likely, "), "the first example of the README"
+        table = folder / "bridges.csv"
+        table.write_text(table.read_text().replace("John Fowler", "Benjamin Baker"))
+        conversation.take("Who designed the Forth Bridge?")
+        assert capsys.readouterr().out.startswith("Benjamin Baker  likely, ")
 
 
 def test_what_is_asked_is_one_thing(tmp_path: Path):
