@@ -45,6 +45,8 @@ def doctor_command(
 
     Exit code 1 if searching is not possible, with --index if it is not in that index, or with --llm if the model does
     not answer.
+
+    Example: helios doctor --index my-index
     """
     report = examine(directory)
     if index:

@@ -137,7 +137,7 @@ def _expected(field: FieldInfo) -> str:
     else:
         names = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
         words = names[kinds[0]] + _range(field)
-    return f"{words} or null" if type(None) in get_args(field.annotation) else words
+    return f"{words}, or null" if type(None) in get_args(field.annotation) else words
 
 
 def _range(field: FieldInfo) -> str:

@@ -51,7 +51,10 @@ def build(
     fresh: Annotated[bool, typer.Option("--fresh", help="Do finished work again, as after damage.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Index a corpus. Interrupted, the same command goes on where it stopped."""
+    """Index a corpus. Interrupted, the same command goes on where it stopped.
+
+    Example: helios index build my-files --out my-index
+    """
     from helios.config import load_config
     from indexing.pipeline import build_index, check_places
     from indexing.progress import default_progress
@@ -84,7 +87,10 @@ def build(
 
 @app.command()
 def info(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False) -> None:
-    """Show what an index holds, how it was made and what that cost."""
+    """Show what an index holds, how it was made and what that cost.
+
+    Example: helios index info my-index
+    """
     from helios.index.manifest import BUILD_FOLDER, read_manifest
     from indexing.stage import StageRecord
 
@@ -107,7 +113,10 @@ def info(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as
 
 @app.command()
 def fsck(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False) -> None:
-    """Verify every checksum and structure; exit code 1 if anything is wrong."""
+    """Verify every checksum and structure; exit code 1 if anything is wrong.
+
+    Example: helios index fsck my-index
+    """
     from helios.index.fsck import check_index, listed_bytes
     from indexing.progress import default_progress
 

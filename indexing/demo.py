@@ -37,7 +37,10 @@ def demo_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the index.")] = Path("demo-index"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Index the sample corpus that comes with HELIOS, answer its questions and show the evidence."""
+    """Index the sample corpus that comes with HELIOS, answer its questions and show the evidence.
+
+    Example: helios demo --out demo-index
+    """
     from rich.console import Console
 
     console = Console(highlight=False, quiet=as_json)

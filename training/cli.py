@@ -49,8 +49,14 @@ def _train_command(role: str) -> Callable[..., None]:
     return train_role
 
 
-for _role, (_, _help) in ROLES.items():
-    app.command(_role, help=_help)(_train_command(_role))
+def _role_help(role: str, about: str) -> str:
+    names = recipe_names()
+    recipe = role if role in names else next((name for name in names if name.endswith(role)), "FILE")
+    return f"{about}\n\nExample: helios train {role} --recipe {recipe} --out runs/{role} data.index=INDEX ..."
+
+
+for _role, (_, _about) in ROLES.items():
+    app.command(_role, help=_role_help(_role, _about))(_train_command(_role))
 
 
 def _echo_row(row: "LogRow") -> None:
@@ -75,7 +81,10 @@ def write_questions_command(
     count: Annotated[int, typer.Option(min=1, help="How many questions.")] = 20_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 13,
 ) -> None:
-    """Make questions of tables and linked passages by templates, with their gold edges."""
+    """Make questions of tables and linked passages by templates, with their gold edges.
+
+    Example: helios train questions corpus --splits splits.json --out questions.jsonl.gz
+    """
     from training.synthetic import synthesise, write_questions
 
     tables = _read_splits(splits, split)[split]
@@ -98,7 +107,10 @@ def write_standalone_command(
     out: Annotated[Path, typer.Option(help="Question file to write, .jsonl or .jsonl.gz.")],
     seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 13,
 ) -> None:
-    """Tell questions that were asked before a table which table that is."""
+    """Tell questions that were asked before a table which table that is.
+
+    Example: helios train standalone questions.jsonl corpus --out standalone.jsonl
+    """
     from helios.evaluation.questions import read_questions, read_records
     from training.question_file import write_records
     from training.standalone import stand_alone_records
@@ -120,7 +132,10 @@ def mine_examples_command(
     threads: Annotated[int, typer.Option(min=1, help="Questions searched at the same time.")] = 1,
     settings: Annotated[list[str] | None, typer.Option("--set", help="Setting of the engine, search.k=20.")] = None,
 ) -> None:
-    """Find hard negatives for questions with the engine itself."""
+    """Find hard negatives for questions with the engine itself.
+
+    Example: helios train examples my-index --questions train.jsonl --out examples
+    """
     from helios.engine import Engine
     from helios.evaluation.questions import read_questions
     from training.examples import mine_examples
@@ -141,7 +156,10 @@ def write_instructions_command(
     stars: Annotated[int, typer.Option(min=0, help="Stars verified for a question.")] = 4,
     seed: Annotated[int, typer.Option(help="The same seed gives the same file.")] = 13,
 ) -> None:
-    """Write instruction data for the language model of star-based refinement."""
+    """Write instruction data for the language model of star-based refinement.
+
+    Example: helios train instructions my-index --examples examples --out slr.jsonl
+    """
     from helios.engine import Engine
     from training.examples import ExampleStore
     from training.slr_lessons import instructions, write_instructions
@@ -169,7 +187,10 @@ def train_linker_command(
     seed: Annotated[int, typer.Option(help="Seed of the recipe.")] = 13,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Train the linker on hyperlinks, or measure one: without --out nothing is trained."""
+    """Train the linker on hyperlinks, or measure one: without --out nothing is trained.
+
+    Example: helios train linker corpus --splits splits.json --out linker
+    """
     from helios.models.linker.linker import Linker
 
     if out is None and evaluate is None:

@@ -119,7 +119,10 @@ def retrieval(
     as_json: AsJson = False,
     per_question: PerQuestion = False,
 ) -> None:
-    """Rank the evidence of every question, and measure the ranked lists."""
+    """Rank the evidence of every question, and measure the ranked lists.
+
+    Example: helios eval retrieval --index demo-index --questions questions.jsonl --run run.trec
+    """
     if baselines_only and not baseline:
         raise typer.BadParameter("--baselines-only needs at least one --baseline")
     if reliability and (baselines_only or unit):
@@ -182,7 +185,10 @@ def answers(
     as_json: AsJson = False,
     per_question: PerQuestion = False,
 ) -> None:
-    """Answer every question, and measure EM and F1 beside the ranked lists."""
+    """Answer every question, and measure EM and F1 beside the ranked lists.
+
+    Example: helios eval answers --index demo-index --questions questions.jsonl
+    """
     from helios.evaluation.answers import measure_answers, with_answers
     from helios.evaluation.report import render, to_json
     from helios.reading.asking import read_evidence
@@ -221,7 +227,10 @@ def folders(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask indexes of people's folders their questions: right, wrong and refused answers, by folder and by kind."""
+    """Ask indexes of people's folders their questions: right, wrong and refused answers, by folder and by kind.
+
+    Example: helios eval folders benchmarks/folders --indexes runs/folders --world shop
+    """
     from helios.evaluation.folders import Outcome, measure_folder, outcome_record, read_folder_questions, report
     from helios.evaluation.report import folder_tables
 
@@ -266,7 +275,10 @@ def ablate(
     model: Model = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the search with variants of itself: without a stage, with other units, beams or prompts."""
+    """Compare the search with variants of itself: without a stage, with other units, beams or prompts.
+
+    Example: helios eval ablate --index demo-index --questions questions.jsonl --limit 100
+    """
     from helios.evaluation.ablation.command import ablate as run_ablation
     from helios.evaluation.ablation.variants import parse_groups
 
@@ -292,7 +304,10 @@ def load(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask from many threads at once: results against those of one, questions a second, latency, memory."""
+    """Ask from many threads at once: results against those of one, questions a second, latency, memory.
+
+    Example: helios eval load --index demo-index --questions questions.jsonl
+    """
     from helios.evaluation.load import measure_load
 
     try:
@@ -341,7 +356,10 @@ def sources(
     model: Model = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure which sources are asked, and what they answer."""
+    """Measure which sources are asked, and what they answer.
+
+    Example: helios eval sources --sources helios-sources.yaml --questions questions.jsonl
+    """
     from helios.evaluation.sources.command import SourceOptions, evaluate_sources
 
     if gold and (method or judge):

@@ -55,7 +55,10 @@ def add_command(
     file_of_sources: File = Path(DEFAULT_FILE),
     as_json: AsJson = False,
 ) -> None:
-    """Register a source; nothing is opened yet, `check` does that."""
+    """Register a source; nothing is opened yet, `check` does that.
+
+    Example: helios sources add shop --path shop.sqlite --description "Customers and their invoices"
+    """
     given = {
         "path": path, "files": _files(file), "url": url, "user": user, "password_env": password_env,
         "description": description or None,
@@ -77,7 +80,10 @@ def add_command(
 
 @app.command("list")
 def list_command(file_of_sources: File = Path(DEFAULT_FILE), as_json: AsJson = False) -> None:
-    """Show all registered sources; opens none."""
+    """Show all registered sources; opens none.
+
+    Example: helios sources list
+    """
     with Registry.open(file_of_sources) as registry:
         specs = {name: registry.spec(name) for name in registry.names()}
     if as_json:
@@ -97,7 +103,10 @@ def show_command(
     file_of_sources: File = Path(DEFAULT_FILE),
     as_json: AsJson = False,
 ) -> None:
-    """Print a source's descriptor as a prompt sees it."""
+    """Print a source's descriptor as a prompt sees it.
+
+    Example: helios sources show shop
+    """
     from helios.sources.descriptor_text import text
     from helios.sources.linking import linked
 
@@ -116,7 +125,10 @@ def check_command(
     file_of_sources: File = Path(DEFAULT_FILE),
     as_json: AsJson = False,
 ) -> None:
-    """Open sources, read one thing of each, and say which guards are active."""
+    """Open sources, read one thing of each, and say which guards are active.
+
+    Example: helios sources check shop
+    """
     with Registry.open(file_of_sources) as registry:
         checked = [_checked(registry.source(name)) for name in names or registry.names()]
     if as_json:
@@ -129,7 +141,10 @@ def check_command(
 
 @app.command("remove")
 def remove_command(name: Name, file_of_sources: File = Path(DEFAULT_FILE), as_json: AsJson = False) -> None:
-    """Take a source out of the file, and delete what is cached of it; its data stays."""
+    """Take a source out of the file, and delete what is cached of it; its data stays.
+
+    Example: helios sources remove shop
+    """
     with Registry.open(file_of_sources) as registry:
         kept = registry.remove(name)
     _say(as_json, {"removed": name}, f"removed [bold]{escape(name)}[/bold]; its data was not touched", kept=kept)
@@ -142,7 +157,10 @@ def refresh_command(
     file_of_sources: File = Path(DEFAULT_FILE),
     as_json: AsJson = False,
 ) -> None:
-    """Read descriptors again; servers that use the file see it at once."""
+    """Read descriptors again; servers that use the file see it at once.
+
+    Example: helios sources refresh shop
+    """
     done: list[dict[str, Any]] = []
     with Registry.open(file_of_sources) as registry:
         for name in names or registry.names():
@@ -172,7 +190,10 @@ def import_graph_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a database that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a property graph from files of nodes and edges; `add` registers it."""
+    """Build a property graph from files of nodes and edges; `add` registers it.
+
+    Example: helios sources import-graph nodes.jsonl edges.jsonl graph.lbug
+    """
     from helios.sources.graph_import import import_graph
 
     made = import_graph(nodes, edges, out, overwrite=overwrite)
