@@ -174,8 +174,8 @@ class Chat:
         if condition:
             self.engine().view(condition)
         self.where = condition or None
-        said = f"only what fits: {condition}" if condition else "everything; as in /where source = 'a.csv'"
-        self.console.print(f"asked is {escape(said)}", soft_wrap=True)
+        said = f"only what fits: {condition}" if condition else "everything; narrow it with /where source = 'a.csv'"
+        self.console.print(f"asking {escape(said)}", soft_wrap=True)
 
     def help(self, _: str) -> None:
         """What can be typed."""

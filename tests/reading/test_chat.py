@@ -36,7 +36,7 @@ def test_questions_and_commands_in_one_conversation(sample_index: Path):
     assert "did you mean /where?" in first
     assert "ends too early" in first
     assert "Rivers of Europe, row" not in narrowed, "the filter holds for the next question"
-    assert "asked is everything" in narrowed
+    assert "asking everything" in narrowed
     assert "/quit      leave" in narrowed
     assert "never read" not in said
 
