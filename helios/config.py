@@ -316,12 +316,15 @@ class AdvancedRefinementSettings(Section):
     """Edges that are evidence with less than this probability come last; 0 rejects none. The learned ranking knows of
     an edge all that verification does: without one (search.ranker=none), try 0.005."""
     prompting: Literal["star", "graph"] = "star"
-    """With `llm`: one prompt for every star, or one for the whole graph (the comparison of HELIOS 5.3)."""
+    """With `llm`: `star` asks about one table, then about `rows` stars at a time, until the evidence is enough; `graph`
+    asks about all of them at once (the comparison of HELIOS 5.3)."""
     gate: float = Field(default=0.9, ge=0.0, le=1.0)
     """With `llm`: confidence in the best star from which on the model is not asked, unless the question is likely an
     aggregation; 1 asks always."""
-    stars: int = Field(default=32, ge=1)
-    """With `llm`: stars whose passages are verified, the best ones."""
+    stars: int = Field(default=10, ge=1)
+    """With `llm`: stars whose passages are verified at most, the best ones."""
+    rows: int = Field(default=5, ge=1)
+    """With `llm`: stars in one prompt of verification."""
 
 
 class AdvancedReadingSettings(Section):
@@ -365,13 +368,15 @@ class AdvancedLlmSettings(Section):
     """Calls under way at the same moment, for all questions together."""
     call_seconds: float = Field(default=20.0, gt=0.0)
     """Deadline of one call."""
-    question_calls: int = Field(default=64, ge=1)
-    """Calls for one question, second tries included."""
-    question_tokens: int = Field(default=200_000, ge=1)
-    """Tokens for one question, prompts and replies."""
+    question_calls: int = Field(default=12, ge=1)
+    """Calls for one question, second tries included; after them local stages take over, and a note says so."""
+    question_tokens: int = Field(default=40_000, ge=1)
+    """Tokens for one question, prompts and replies; a call that may take more than is left is not sent."""
     question_seconds: float = Field(default=60.0, gt=0.0)
+    evidence_tokens: int = Field(default=2500, ge=200)
+    """Tokens of tables, rows and passages in one prompt."""
     prompt_tokens: int = Field(default=6000, ge=200)
-    """Tokens that tables and passages are packed into for one prompt."""
+    """Tokens of descriptions of sources in one prompt."""
     reply_tokens: int = Field(default=512, ge=16)
     """Most tokens of one reply."""
     cache: str | None = None

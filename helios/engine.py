@@ -269,4 +269,6 @@ class Engine:
             computed=report.computed(index.corpus),
             present=judged.present,
             generation=self.snapshot.manifest.generation,
+            calls=report.calls,
+            tokens=report.tokens,
         )

@@ -23,6 +23,8 @@ def evidence_dict(evidence: Evidence) -> dict[str, Any]:
         "computed": None if evidence.computed is None else _computed(evidence.computed),
         "notes": list(evidence.notes),
         "degraded": evidence.degraded,
+        "calls": evidence.calls,
+        "tokens": evidence.tokens,
         "timings_ms": {stage: round(spent, 3) for stage, spent in evidence.timings_ms.items()},
     }
 

@@ -197,6 +197,10 @@ class Evidence:
     """The chance that the corpus holds what the question asks for."""
     generation: int = 0
     """The snapshot of the index that was searched."""
+    calls: int = 0
+    """Calls of a language model."""
+    tokens: int = 0
+    """Tokens of their prompts and replies."""
 
     def __repr__(self) -> str:
         best = f", best={self.edges[0].probability:.2f}" if self.edges else ""

@@ -73,14 +73,26 @@ def answer_measures(
 
 
 def with_answers(report: EvaluationReport, results: Sequence[AnswerResult], *, seed: int = 0) -> EvaluationReport:
-    """A retrieval report with the measures of the answers after its own, and the reader's latencies."""
+    """A retrieval report with the measures of the answers after its own, the reader's latencies, and what was spent."""
     latencies = [row.latency_ms for row in results]
     reading = {f"reading p{p}": float(np.percentile(latencies, p)) for p in PERCENTILES}
     return replace(
         report,
         measures=(*report.measures, *answer_measures(results, seed=seed)),
         latency_ms={**report.latency_ms, **reading},
+        spent=spent([row.answer for row in results]),
     )
+
+
+def spent(answers: Sequence[Answer]) -> dict[str, float]:
+    """Calls and tokens a question: median, mean and most; empty where no language model was asked."""
+    columns = {"calls": [answer.calls for answer in answers], "tokens": [answer.tokens for answer in answers]}
+    return {
+        f"{name} {kind}": float(found(values))
+        for name, values in columns.items()
+        if any(values)
+        for kind, found in (("p50", np.median), ("mean", np.mean), ("max", np.max))
+    }
 
 
 def _mean(name: str, values: Sequence[float], samples: int, seed: int) -> MeasureResult:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from helios.evaluation.evaluate import EvaluationReport, Search
     from helios.evaluation.exactness import Exactness
     from helios.evaluation.expansion import Recovery
+    from helios.llm.budget import Budget
     from helios.types import Evidence
 
 app = typer.Typer(
@@ -147,7 +148,8 @@ def retrieval(
             if name.startswith("bm25"):
                 about |= {"k1": k1, "b": b}
             search = _engine_search(engine, unit, k, found) if name == "helios" else _baseline(engine, name, k, k1, b)
-            reports.append(_measured(name, search, asked, depth=k, seed=seed, config=about))
+            warmup = _warmup(engine)
+            reports.append(_measured(name, search, asked, depth=k, seed=seed, config=about, warmup=warmup))
             _write_files(reports[-1], asked, run=run, qrels=qrels, several=len(names) > 1)
         differences = compared(reports[0], asked, against, engine.corpus, depth=k, seed=seed) if against else ()
         exactness = _exactness(engine, asked, exact, seed=seed) if exact else None
@@ -190,20 +192,28 @@ def answers(
     Example: helios eval answers --index demo-index --questions questions.jsonl
     """
     from helios.evaluation.answers import measure_answers, with_answers
+    from helios.evaluation.edges import ranked_edges
     from helios.evaluation.report import render, to_json
-    from helios.reading.asking import read_evidence
+    from helios.reading.asking import find_evidence, read_evidence
 
     settings, asked = _with_model(llm, model, overrides), _asked(questions, kind, limit)
-    found: dict[str, Evidence] = {}
+    found: dict[str, tuple[Evidence, Budget | None]] = {}
     with _open(index, config, settings) as engine:
         about = {"index": index.name, "questions": questions.name, "k": k, "seed": seed}
-        search, reader = _engine_search(engine, None, k, found), engine.reader
-        report = _measured("helios", search, asked, depth=k, seed=seed, config=about)
+        reader = engine.reader
+
+        def search(question: str) -> "tuple[RankedEdge, ...]":
+            found[question] = find_evidence(engine, reader, question, k=k)
+            return ranked_edges(found[question][0])
+
+        report = _measured("helios", search, asked, depth=k, seed=seed, config=about, warmup=_warmup(engine))
         results = _with_progress(
             f"reading ({reader.name})",
             len(asked),
             lambda progress: measure_answers(
-                lambda question: read_evidence(engine, reader, found[question]), asked, progress=progress
+                lambda question: read_evidence(engine, reader, found[question][0], budget=found[question][1]),
+                asked,
+                progress=progress,
             ),
         )
     report = with_answers(report, results, seed=seed)
@@ -445,18 +455,24 @@ def _baseline(engine: "Engine", name: str, k: int, k1: float, b: float) -> "Sear
 
 
 def _measured(
-    name: str, search: "Search", questions: Sequence[Question], *, depth: int, seed: int, config: dict[str, Any]
-) -> "EvaluationReport":
+    name: str, search: "Search", questions: Sequence[Question], *, depth: int, seed: int, config: dict[str, Any],
+    warmup: int,
+) -> "EvaluationReport":  # fmt: skip
     from helios.evaluation.evaluate import evaluate
 
     report: EvaluationReport = _with_progress(
         name,
         len(questions),
         lambda progress: evaluate(
-            search, questions, name=name, depth=depth, seed=seed, config=config, progress=progress
+            search, questions, name=name, depth=depth, warmup=warmup, seed=seed, config=config, progress=progress
         ),
     )
     return report
+
+
+def _warmup(engine: "Engine") -> int:
+    """Questions that are asked once before the clock runs: none where a language model would be paid for it."""
+    return 0 if engine.config.refinement.mode == "llm" else 3
 
 
 def _with_progress(what: str, total: int, work: Callable[[Callable[[int], None]], Any]) -> Any:

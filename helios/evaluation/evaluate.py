@@ -53,6 +53,8 @@ class EvaluationReport:
     counts: Mapping[str, int]
     questions: tuple[QuestionResult, ...]
     config: Mapping[str, Any] = field(default_factory=dict)
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """Calls and tokens of a language model for a question; empty where none was asked."""
 
     def __getitem__(self, name: str) -> float:
         """The mean of a measure by its name, such as `nDCG@50`."""

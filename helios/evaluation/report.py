@@ -29,6 +29,9 @@ def render(report: EvaluationReport) -> RenderableType:
         table.add_row(row.name, f"{100 * row.mean:.1f}", interval, str(row.count))
     latency = ", ".join(f"{name} {value:.0f}" for name, value in report.latency_ms.items())
     lines: list[RenderableType] = [table, Text(f"latency (ms): {latency}")]
+    if report.spent:
+        spent = ", ".join(f"{name} {value:,.0f}" for name, value in report.spent.items())
+        lines.append(Text(f"language model, a question: {spent}"))
     apart = {name: n for name, n in report.counts.items() if name != "questions" and n}
     if apart:
         lines.append(Text(", ".join(f"{name.replace('_', ' ')}: {n}" for name, n in apart.items())))
@@ -46,6 +49,7 @@ def to_json(report: EvaluationReport, *, with_questions: bool = True) -> dict[st
         "config": dict(report.config),
         "counts": dict(report.counts),
         "latency_ms": {name: round(value, 3) for name, value in report.latency_ms.items()},
+        "language_model": {name: round(value, 3) for name, value in report.spent.items()},
         "measures": {
             row.name: {
                 "mean": round(row.mean, 6),

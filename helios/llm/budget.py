@@ -6,6 +6,8 @@ from threading import Lock
 
 from helios.llm.outcome import Usage
 
+FRAME_TOKENS = 1000
+"""Tokens of a prompt around its evidence: instructions, schema, question."""
 _BYTES_PER_TOKEN = 3
 """Tables and names take more tokens than prose, where a token has about four bytes."""
 
@@ -62,6 +64,12 @@ class Budget:
     def seconds_left(self) -> float:
         """Seconds until the budget ends; 0 once it has."""
         return max(0.0, self._ledger.ends - self._kept[2] - time.monotonic())
+
+    def room(self, tokens: int, *, reply: int) -> int:
+        """How many of the wanted tokens of evidence one more prompt can have, beside its frame and its reply."""
+        ledger = self._ledger
+        free = ledger.tokens - ledger.spent.tokens - ledger.reserved - self._kept[1]
+        return max(0, min(tokens, free - FRAME_TOKENS - reply))
 
     def reserve(self, tokens: int) -> str:
         """Set aside a call and its tokens; empty if there is room, else in words what is spent."""

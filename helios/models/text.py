@@ -7,6 +7,7 @@
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -59,6 +60,15 @@ def passage_text(passage: Passage) -> NodeText:
     for number, (start, end) in enumerate(pairwise([0, *ends, len(passage.text)])):
         parts.append((passage.text[start:end], f"sentence:{number}"))
     return _join(parts)
+
+
+def sentences_of(passage: Passage) -> Iterator[tuple[int, str]]:
+    """Number and text of every sentence, as search explanations and citations count them."""
+    text = passage_text(passage)
+    for piece in text.pieces:
+        kind, _, number = piece.where.partition(":")
+        if kind == "sentence":
+            yield int(number), text.text[piece.start : piece.end]
 
 
 def _join(parts: list[tuple[str, str]]) -> NodeText:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from helios.config import Config, load_config
 from helios.llm.budget import Budget
+from helios.llm.outcome import Usage
 from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader
@@ -46,21 +47,31 @@ def load_reader(engine: "Engine") -> Reader:
         return extractive
     limits = config.advanced.llm
     client = engine.models.language_model(config)
-    return LlmReader(client, prompt_tokens=limits.prompt_tokens, reply_tokens=limits.reply_tokens, fallback=extractive)
+    return LlmReader(
+        client, evidence_tokens=limits.evidence_tokens, reply_tokens=limits.reply_tokens, fallback=extractive
+    )
 
 
 def answer_question(
     engine: "Engine", reader: Reader, question: str, *, k: int = 50, where: "str | Where | None" = None,
     seconds: float | None = None,
 ) -> tuple[Answer, Evidence]:  # fmt: skip
-    """Search the k best edges, read them, and keep the citations that the store confirms.
+    """Search the k best edges, read them, and keep the citations that the store confirms."""
+    evidence, budget = find_evidence(engine, reader, question, k=k, where=where, seconds=seconds)
+    return read_evidence(engine, reader, evidence, budget=budget), evidence
 
-    Refiner and reader share what the question may spend on a language model; the reader's share is kept for it.
+
+def find_evidence(
+    engine: "Engine", reader: Reader, question: str, *, k: int = 50, where: "str | Where | None" = None,
+    seconds: float | None = None,
+) -> tuple[Evidence, Budget | None]:  # fmt: skip
+    """The k best edges, and what is left for this reader to spend on a language model, None if it asks none.
+
+    Refiner and reader share what the question may spend; the reader's share is kept for it.
     """
     budget = reader.model.budget() if isinstance(reader, LlmReader) else None
-    spent = _before_reading(budget, engine.config)
-    evidence = engine.search(question, k=k, where=where, seconds=seconds, budget=spent)
-    return read_evidence(engine, reader, evidence, budget=budget), evidence
+    before = _before_reading(budget, engine.config)
+    return engine.search(question, k=k, where=where, seconds=seconds, budget=before), budget
 
 
 def _before_reading(budget: Budget | None, config: Config) -> Budget | None:
@@ -68,20 +79,25 @@ def _before_reading(budget: Budget | None, config: Config) -> Budget | None:
     if budget is None:
         return None
     limits = config.advanced.llm
-    tokens = TRIES * (limits.prompt_tokens + limits.reply_tokens + FRAME_TOKENS)
+    tokens = TRIES * (limits.evidence_tokens + limits.reply_tokens + FRAME_TOKENS)
     return budget.keeping(calls=2 * TRIES, tokens=tokens, seconds=limits.call_seconds)
 
 
 def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budget: Budget | None = None) -> Answer:
     """A checked answer from evidence that was found, with the notes and failures of the search before its own."""
     computed = computed_answer(evidence)
+    spent = Usage(evidence.calls, evidence.tokens)
     if isinstance(reader, LlmReader):
+        budget = budget or reader.model.budget()
+        before = budget.spent
         answer = reader.read(evidence.question, evidence, computed=computed, budget=budget)
+        spent += Usage(budget.spent.calls - before.calls, budget.spent.tokens - before.tokens)
     else:
         answer = reader.read(evidence.question, evidence, computed=computed)
     answer = checked(with_cells(answer, computed), engine.corpus)
     notes = (*evidence.notes, *answer.notes)
-    return replace(answer, notes=notes, degraded=answer.degraded or evidence.degraded)
+    degraded = answer.degraded or evidence.degraded
+    return replace(answer, notes=notes, degraded=degraded, calls=spent.calls, tokens=spent.tokens)
 
 
 def llm_overrides(base_url: str | None, model: str | None, overrides: Sequence[str] = ()) -> list[str]:
@@ -107,7 +123,7 @@ def computed_answer(evidence: Evidence) -> ComputedAnswer | None:
     if computed is None or not chosen:
         return None
     citations = tuple(Citation(text, row, column, end=len(text)) for row, column, text in chosen)
-    return ComputedAnswer(citations[0].text, computed.operation, citations)
+    return ComputedAnswer(citations[0].text, computed.operation, citations, computed.chance)
 
 
 def with_cells(answer: Answer, computed: ComputedAnswer | None) -> Answer:

@@ -53,6 +53,8 @@ class ComputedAnswer:
     """In words, for the report: `count of rows where Goals > 10`."""
     citations: tuple[Citation, ...] = ()
     """Every contributing cell."""
+    chance: float = 1.0
+    """Probability that this is what the question asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,12 @@ class Answer:
     """What the search and the reader did or could not do, in words, in the order of the stages."""
     degraded: bool = False
     """Whether a language model failed somewhere, so that a local stage or reader stands in its place."""
+    explanation: str = ""
+    """How the evidence leads to the answer, in a sentence or two; a language model's, and it names its places."""
+    calls: int = 0
+    """Calls of a language model for this question, of search and reading together."""
+    tokens: int = 0
+    """Tokens of their prompts and replies."""
 
     @property
     def abstained(self) -> bool:

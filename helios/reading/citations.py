@@ -1,13 +1,11 @@
 """Citations against the store: what an answer cites is read again and must be there, word for word."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from helios.index.lexical import terms_of
 from helios.index.reader import Corpus
-from helios.models.text import passage_text
+from helios.models.text import sentences_of
 from helios.reading.base import Answer, Citation, Support
-from helios.types import Passage
 
 
 def checked(answer: Answer, corpus: Corpus) -> Answer:
@@ -56,15 +54,6 @@ def place_of(citation: Citation, corpus: Corpus) -> str:
         return f"{table.title}, row {citation.segment_id.row}, {table.header[citation.column]}"
     passage = corpus.passages[corpus.passages.number(str(citation.passage_id))]
     return f"{passage.title}, title" if citation.sentence is None else f"{passage.title}, sentence {citation.sentence}"
-
-
-def sentences_of(passage: Passage) -> Iterator[tuple[int, str]]:
-    """Number and text of every sentence, as search explanations and citations count them."""
-    text = passage_text(passage)
-    for piece in text.pieces:
-        kind, _, number = piece.where.partition(":")
-        if kind == "sentence":
-            yield int(number), text.text[piece.start : piece.end]
 
 
 def holds(source: str, answer: str) -> bool:

@@ -149,6 +149,8 @@ def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") ->
         note = "; ".join(note for note in (NOTES.get(answer.support, ""), answer.reason) if note)
         if note:
             console.print(f"    [yellow]{escape(note)}[/yellow]", soft_wrap=True)
+    if answer.explanation:
+        console.print(f"    {escape(answer.explanation)}", soft_wrap=True)
     for citation in shown["citations"]:
         source, start, end = citation["source"], citation["start"], citation["end"]
         words = f"{escape(source[:start])}[bold]{escape(source[start:end])}[/bold]{escape(source[end:])}"
@@ -158,6 +160,8 @@ def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") ->
     for note in answer.notes:
         colour = "yellow" if answer.degraded else "dim"
         console.print(f"    [{colour}]{escape(note)}[/{colour}]", soft_wrap=True)
+    if answer.calls:
+        console.print(f"    [dim]language model: {answer.calls} calls, {answer.tokens:,} tokens[/dim]")
     others = ", ".join(f"{text} {confidence:.0%}" for text, confidence in answer.alternatives)
     if others:
         console.print(f"    [dim]else: {escape(others)}[/dim]", soft_wrap=True)

@@ -13,10 +13,10 @@ from helios.llm.client import LanguageModel
 from helios.llm.outcome import Failure
 from helios.llm.quoting import RULE, block, clip, one_line, quoted
 from helios.llm.request import Message, Request, contradiction
+from helios.models.text import sentences_of
 from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
-from helios.reading.citations import sentences_of
 from helios.reading.packing import PackedEvidence, pack_evidence
-from helios.types import Evidence, Passage, Segment
+from helios.types import Computation, Evidence, Passage, Segment
 
 _SHOWN_BYTES = 80
 INSTRUCTIONS = f"""\
@@ -29,7 +29,11 @@ Rules:
 - "answer" is as short as it can be: a name, a date, a number with its unit, a short phrase, \
 in the words of the evidence.
 - "citations" name where you read it: the label of a row or passage, and a quote copied from it letter by letter. \
-A quote stays inside one cell or one sentence. Cite the place that holds the answer first, then what led you there."""
+A quote stays inside one cell or one sentence. Cite the place that holds the answer first, then what led you there.
+- "explanation" says in one or two sentences how the evidence leads to the answer, or what is missing, with the label \
+of every place that it uses in square brackets, such as [P1]."""
+SURE = 0.7
+"""Chance from which on the model is told what was computed: where it is wrong, it misleads. Declared and not fitted."""
 
 
 class Quote(BaseModel):
@@ -44,6 +48,7 @@ class ReadReply(BaseModel):
     """What the model is asked to give."""
 
     model_config = ConfigDict(extra="forbid")
+    explanation: str
     answer: str
     citations: list[Quote] = Field(max_length=8)
     abstain: bool
@@ -66,13 +71,13 @@ class LlmReader:
         self,
         model: LanguageModel,
         *,
-        prompt_tokens: int = 6000,
+        evidence_tokens: int = 2500,
         reply_tokens: int = 512,
         fallback: Reader | None = None,
     ) -> None:
-        """Evidence is packed into `prompt_tokens`; the instructions and the question come on top."""
+        """Evidence is packed into `evidence_tokens`; the instructions and the question come on top."""
         self.model = model
-        self.prompt_tokens = prompt_tokens
+        self.evidence_tokens = evidence_tokens
         self.reply_tokens = reply_tokens
         self.fallback = fallback
 
@@ -89,16 +94,18 @@ class LlmReader:
     ) -> Answer:
         """Ask once; quotes that stand nowhere in their source are dropped and reported.
 
-        `budget` is what is left for the question, a fresh one by default.
+        `budget` is what is left for the question, a fresh one by default; where it is short, less evidence is shown.
         """
         if not evidence.edges:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
-        packed = pack_evidence(question, evidence, budget=self.prompt_tokens, count_tokens=estimate_tokens)
+        budget = budget or self.model.budget()
+        room = budget.room(self.evidence_tokens, reply=self.reply_tokens) or self.evidence_tokens
+        packed = pack_evidence(question, evidence, budget=room, count_tokens=estimate_tokens)
         if not packed.nodes:
-            reason = f"no evidence fits into {self.prompt_tokens} tokens: raise advanced.llm.prompt_tokens"
+            reason = f"no evidence fits into {room} tokens: raise advanced.llm.evidence_tokens"
             return Answer.abstain(question, reason, reader=self.name)
-        request = Request(_messages(question, packed, computed), ReadReply, max_tokens=self.reply_tokens)
-        (outcome,) = self.model.ask([request], budget=budget or self.model.budget())
+        messages = _messages(question, packed, computed, _chosen(packed, evidence.computed))
+        (outcome,) = self.model.ask([Request(messages, ReadReply, max_tokens=self.reply_tokens)], budget=budget)
         if isinstance(outcome, Failure):
             return self._fall_back(question, evidence, computed, outcome)
         return self._answer(question, outcome.value, packed, computed)
@@ -112,9 +119,10 @@ class LlmReader:
         if reply.abstain:
             reason = "the language model found no answer in the evidence"
             answer = Answer.abstain(question, reason, reader=self.name, dropped=dropped)
-            return replace(answer, notes=_left_out(packed))
-        citations = tuple(citation for citation in found if isinstance(citation, Citation))
-        return Answer(question, text, citations, reader=self.name, dropped=dropped, notes=_left_out(packed))
+        else:
+            citations = tuple(citation for citation in found if isinstance(citation, Citation))
+            answer = Answer(question, text, citations, reader=self.name, dropped=dropped)
+        return replace(answer, explanation=_explained(reply.explanation, packed), notes=_left_out(packed))
 
     def _fall_back(
         self, question: str, evidence: Evidence, computed: ComputedAnswer | None, failure: Failure
@@ -137,6 +145,21 @@ def _left_out(packed: PackedEvidence) -> tuple[str, ...]:
         if count
     ]
     return (f"reading: {', '.join(parts)}",) if parts else ()
+
+
+def _explained(text: str, packed: PackedEvidence) -> str:
+    """An explanation whose labels are the titles of their places; labels that nothing has are left out."""
+
+    def places(found: re.Match[str]) -> str:
+        nodes = (packed.nodes.get(label) for label in re.findall(r"\w+", found[1]))
+        titles = dict.fromkeys(_title(node) for node in nodes if node is not None)
+        return f" [{'; '.join(titles)}]" if titles else ""
+
+    return " ".join(re.sub(r"\s*\[([RP]\d+(?:\W+[RP]\d+)*)\]", places, text).split())
+
+
+def _title(node: Segment | Passage) -> str:
+    return node.title if isinstance(node, Passage) else f"{node.title}, row {node.segment_id.row}"
 
 
 def trace(quote: Quote, packed: PackedEvidence) -> Citation | str:
@@ -173,10 +196,22 @@ def _is_word(part: str) -> bool:
     return bool(re.match(r"\w", part))
 
 
-def _messages(question: str, packed: PackedEvidence, computed: ComputedAnswer | None) -> tuple[Message, ...]:
+def _chosen(packed: PackedEvidence, computed: Computation | None) -> str:
+    """The labels of the rows that an aggregation chose, if it was sure."""
+    if computed is None or computed.chance < SURE:
+        return ""
+    rows = {node.segment_id: label for label, node in packed.nodes.items() if isinstance(node, Segment)}
+    return ", ".join(rows[row] for row in computed.rows if row in rows)
+
+
+def _messages(
+    question: str, packed: PackedEvidence, computed: ComputedAnswer | None, chosen: str
+) -> tuple[Message, ...]:
     evidence = packed.text
-    if computed is not None:
+    if computed is not None and computed.chance >= SURE:
         evidence += f"Computed over the whole table ({one_line(computed.operation)}): {one_line(computed.text)}\n"
+    if chosen:
+        evidence += f"All rows of the table were compared; the result: {chosen}\n"
     asked = f"{block(evidence)}\n\nQuestion: {one_line(question)}"
     return Message("system", INSTRUCTIONS), Message("user", asked)
 

@@ -2,26 +2,32 @@
 
     R1  John Adams, Offices held
         Year: 1789 | Office: Vice President
-    P1  Vice President of the United States (linked from R1)
+    P1  Vice President of the United States (linked from R1, R4)
         The vice president is ... [...] He presides over the Senate.
 
-Best edges come first, every node once. What does not fit is cut by whole cells and sentences, those without words
-of the question first, and marked; nodes left out are counted. The budget is kept to the last token.
+Best edges come first, every node once, and a text once that stands under two titles. A passage names all rows that link
+to it, the best first. What verification rejected is not shown where there is anything else. Nodes of the first edges
+are shown whole where they fit, those of later ones by what speaks of the question. What does not fit is cut by whole
+cells and sentences and marked; nodes left out are counted. The budget is kept to the last token.
 
 Text of the corpus is quoted (helios.llm.quoting): it cannot forge a label, a line or the end of the evidence.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from helios.index.lexical import terms_of
+from helios.index.function_words import telling_terms
+from helios.llm.excerpt import by_relevance
 from helios.llm.quoting import one_line
-from helios.reading.citations import sentences_of
-from helios.reading.question import STOP
-from helios.types import Evidence, EvidenceEdge, Passage, Segment
+from helios.models.text import sentences_of
+from helios.types import Evidence, EvidenceEdge, Passage, Segment, SegmentId
 
 CUT = "[...]"
 """Stands where something was left out."""
+WHOLE = 5
+"""Edges from the first whose nodes are shown whole, if there is room."""
+BRIEF_TOKENS = 100
+"""Most tokens of a node of a later edge."""
 TokenCount = Callable[[str], int]
 
 
@@ -46,6 +52,8 @@ class _Entry:
     head: str
     parts: tuple[str, ...]
     between: str
+    place: int
+    """Of its first edge, from 0."""
 
     def text(self, shown: Sequence[int]) -> str:
         """The node with some of its parts, in order; a gap is marked."""
@@ -60,12 +68,13 @@ class _Entry:
 
 def pack_evidence(question: str, evidence: Evidence, *, budget: int, count_tokens: TokenCount) -> PackedEvidence:
     """Show as many nodes as fit into `budget` tokens, best edges first."""
-    asked = frozenset(terms_of(question)) - STOP
+    asked = telling_terms(question)
     shown: list[str] = []
     nodes: dict[str, Segment | Passage] = {}
     cut = left_out = spent = 0
-    for entry in _entries(evidence.edges):
-        text, whole = _fitted(entry, asked, budget - spent, count_tokens)
+    for entry in _entries([edge for edge in evidence.edges if not edge.rejected] or evidence.edges):
+        left = budget - spent if entry.place < WHOLE else min(BRIEF_TOKENS, budget - spent)
+        text, whole = _fitted(entry, asked, left, count_tokens)
         if not text:
             left_out += 1
             continue
@@ -76,47 +85,63 @@ def pack_evidence(question: str, evidence: Evidence, *, budget: int, count_token
     return PackedEvidence("".join(shown), nodes, cut, left_out)
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A text that rows link to: its first passage, all its titles, and the labels of the rows, best first."""
+
+    label: str
+    passage: Passage
+    place: int
+    titles: dict[str, None]
+    rows: dict[str, None]
+
+
 def _entries(edges: Sequence[EvidenceEdge]) -> list[_Entry]:
     """Every node once, in the order of its first edge, a row before its passage."""
-    labels: dict[object, str] = {}
-    entries = []
-    rows = passages = 0
-    for edge in edges:
+    labels: dict[SegmentId, str] = {}
+    pages: dict[str, _Page] = {}
+    found: list[tuple[int, Segment] | _Page] = []
+    for place, edge in enumerate(edges):
         if edge.segment is not None and edge.segment.segment_id not in labels:
-            rows += 1
-            labels[edge.segment.segment_id] = f"R{rows}"
-            entries.append(_row(f"R{rows}", edge.segment))
-        if edge.passage is not None and edge.passage.passage_id not in labels:
-            passages += 1
-            labels[edge.passage.passage_id] = f"P{passages}"
-            via = labels[edge.segment.segment_id] if edge.segment is not None else ""
-            entries.append(_passage(f"P{passages}", edge.passage, via))
-    return entries
+            labels[edge.segment.segment_id] = f"R{len(labels) + 1}"
+            found.append((place, edge.segment))
+        if edge.passage is None:
+            continue
+        text = one_line(edge.passage.text).casefold() or edge.passage.passage_id
+        if text not in pages:
+            pages[text] = _Page(f"P{len(pages) + 1}", edge.passage, place, {}, {})
+            found.append(pages[text])
+        pages[text].titles[one_line(edge.passage.title)] = None
+        if edge.segment is not None:
+            pages[text].rows[labels[edge.segment.segment_id]] = None
+    return [
+        _passage(one) if isinstance(one, _Page) else _row(labels[one[1].segment_id], one[1], one[0]) for one in found
+    ]
 
 
-def _row(label: str, segment: Segment) -> _Entry:
+def _row(label: str, segment: Segment, place: int) -> _Entry:
     title = f"{segment.title}, {segment.section}" if segment.section else segment.title
     pairs = zip(segment.header, segment.cells, strict=True)
     cells = tuple(f"{one_line(name)}: {one_line(cell)}" for name, cell in pairs if cell.strip())
-    return _Entry(label, segment, f"{label}  {one_line(title)}", cells, " | ")
+    return _Entry(label, segment, f"{label}  {one_line(title)}", cells, " | ", place)
 
 
-def _passage(label: str, passage: Passage, via: str) -> _Entry:
-    origin = f" (linked from {via})" if via else ""
-    sentences = tuple(one_line(text) for _, text in sentences_of(passage))
-    return _Entry(label, passage, f"{label}  {one_line(passage.title)}{origin}", sentences, " ")
+def _passage(page: _Page) -> _Entry:
+    origin = f" (linked from {', '.join(page.rows)})" if page.rows else ""
+    sentences = tuple(one_line(text) for _, text in sentences_of(page.passage))
+    head = f"{page.label}  {' or '.join(page.titles)}{origin}"
+    return _Entry(page.label, page.passage, head, sentences, " ", page.place)
 
 
-def _fitted(entry: _Entry, asked: frozenset[str], left: int, count_tokens: TokenCount) -> tuple[str, bool]:
+def _fitted(entry: _Entry, asked: Collection[str], left: int, count_tokens: TokenCount) -> tuple[str, bool]:
     """The node's text within `left` tokens and whether it is whole; empty if not even one part fits."""
     everything = range(len(entry.parts))
     whole = entry.text(everything)
     if count_tokens(whole) <= left:
         return whole, True
-    order = sorted(everything, key=lambda place: (-len(asked.intersection(terms_of(entry.parts[place]))), place))
     shown: list[int] = []
     best = ""
-    for place in order:
+    for place in by_relevance(entry.parts, asked):
         text = entry.text([*shown, place])
         if count_tokens(text) <= left:
             shown.append(place)

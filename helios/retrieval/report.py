@@ -46,6 +46,8 @@ class RefinementReport:
     """Edges that verification takes for no evidence."""
     calls: int = 0
     """Calls of a language model."""
+    tokens: int = 0
+    """Tokens of their prompts and replies."""
     model: str = ""
     """Whether a language model was asked, and why or why not; empty where none is configured."""
     degraded: bool = False

@@ -62,6 +62,8 @@ def omni_json(answer: OmniAnswer) -> dict[str, Any]:
             for reply in answer.replies
         ],
         "notes": list(answer.notes), "degraded": answer.degraded,
+        "calls": answer.calls,
+        "tokens": answer.tokens,
         "timings_ms": {stage: round(spent, 1) for stage, spent in answer.timings_ms.items()},
     }  # fmt: skip
 

@@ -128,3 +128,7 @@ class OmniAnswer:
     degraded: bool = False
     """Whether a source or a language model failed, so that something is missing or made in a simpler way."""
     timings_ms: dict[str, float] = field(default_factory=dict)
+    calls: int = 0
+    """Calls of a language model."""
+    tokens: int = 0
+    """Tokens of their prompts and replies."""

@@ -111,7 +111,8 @@ class OmniEngine:
         if not consolidated.answers:
             read = read_answers(question, selection, replies, sources)
             clock.lap("read")
-        return _answer(question, selection, replies, consolidated, read, problem, clock.timings_ms)
+        answer = _answer(question, selection, replies, consolidated, read, problem, clock.timings_ms)
+        return answer if budget is None else replace(answer, calls=budget.spent.calls, tokens=budget.spent.tokens)
 
     def select(self, question: str, sources: Sequence[Source], k: int, budget: Budget | None) -> Selection:
         """Which sources to ask, best first (2.2)."""

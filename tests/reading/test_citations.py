@@ -3,7 +3,8 @@
 import pytest
 
 from helios.reading.base import Answer, Citation, Support
-from helios.reading.citations import checked, cited_source, holds, sentences_of
+from helios.models.text import sentences_of
+from helios.reading.citations import checked, cited_source, holds
 from helios.types import SegmentId
 
 

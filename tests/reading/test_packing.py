@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from helios.llm import estimate_tokens
 from helios.llm.quoting import one_line
-from helios.reading.citations import sentences_of
+from helios.models.text import sentences_of
 from helios.reading.packing import CUT, pack_evidence
 from helios.types import Evidence, EvidenceEdge, Origin, Passage, Segment, SegmentId
 

@@ -1,19 +1,23 @@
 """What the LLM refiner asks: prompts in our own words and the shapes of their replies (HELIOS 4.3, appendix I).
 
-Rows, passages and pairs carry numbers in square brackets, and a reply can hold nothing but such numbers. Text of
-the corpus is quoted (helios.llm.quoting) on lines that begin with our numbers. Budgets are kept to the last token of
-`estimate_tokens`; what is shortened ends in an ellipsis, and everything that is shortened or left out is counted.
+Tables, rows and passages carry numbers in square brackets, and a reply names them by nothing else. Text of the
+corpus is quoted (helios.llm.quoting) on lines that begin with our numbers. Budgets are kept to the last token of
+`estimate_tokens`; an ellipsis marks what is shortened, and everything that is shortened or left out is counted.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from helios.index.function_words import telling_terms
+from helios.index.lexical import terms_of
 from helios.llm import Message, Request, estimate_tokens
+from helios.llm.excerpt import excerpt
 from helios.llm.quoting import RULE, block, clip, one_line
+from helios.models.text import sentences_of
 from helios.types import Passage, Segment, Table
 
 MOST_NUMBERS = 20
@@ -21,30 +25,41 @@ MOST_NUMBERS = 20
 CELL_BYTES = (160, 60, 30)
 """Longest cell of a whole table, shortened in these steps until the table fits."""
 STAR_CELL_BYTES = (300, 120, 60, 30)
-"""Longest cell of a star's row, shortened in these steps until the row takes no more than half of the prompt."""
+"""Longest cell of a star's row, shortened in these steps until the row takes no more than its share of the prompt."""
 TITLE_BYTES = 200
+LISTED_BYTES = 150
+"""Longest line of a table in the list of titles."""
 FEWEST_PROMPT_TOKENS = 60
 """Fewest tokens that a table or a star can be shown in."""
 FEWEST_COLUMNS = 2
+FEWEST_ROW_TOKENS = 20
 SHORTEST_PASSAGE_TOKENS = 40
-LONGEST_PASSAGE_TOKENS = 300
+LONGEST_PASSAGE_TOKENS = 150
+LONGEST_LINKED_TOKENS = 60
+"""Of a passage beside a whole table, whose rows have many."""
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_NUMBER = 6
 """Tokens of a number in a reply with its comma and space, generously."""
 
 SYSTEM = (
     f"You select evidence from tables and short passages for a question. {RULE} Reply with one JSON object that fits "
-    "the given schema, without any other text. Name rows, passages and pairs by their numbers in square brackets."
+    "the given schema, without any other text. Name tables, rows and passages by their numbers in square brackets."
 )
-CLASSIFY = (
-    "Decide whether the question can only be answered by comparing or combining several rows of a table: finding an "
-    "extreme (largest, earliest, most recent, last), a place in an order (second, third oldest), a count, a total or "
-    "an average. If the question just names the values that the wanted row has, the answer is false.\n\n"
-    "Examples:\n"
+SURVEY = (
+    'First "aggregation": decide whether the question can only be answered by comparing or combining several rows of '
+    "a table: finding an extreme (largest, earliest, most recent, last), a place in an order (second, third oldest), a "
+    "count, a total or an average. It is false if the question just names the values that the wanted row has. It is "
+    "false, too, if a rank only describes a thing, as an article about that thing says it: such a rank is read there "
+    "and not worked out.\n"
+    'Then "tables": the numbers of the listed tables whose rows may help to answer, be it only for one step, the '
+    "likeliest first, judged by their titles and columns. Leave out those about something else; where you cannot tell, "
+    "name the table.\n\n"
+    "Examples of the first decision:\n"
     "Which architect planned the tallest tower of the city? -> true\n"
     "Which architect planned the tower that was finished in 1931? -> false\n"
     "In which town was the second winner of the prize born? -> true\n"
     "How many of the ships were built before the war? -> true\n"
+    "Who leads the club whose ground is in the third-largest town of Wales? -> false\n"
     "What does the river that flows through Lyon empty into? -> false"
 )
 AGGREGATE = (
@@ -54,26 +69,16 @@ AGGREGATE = (
     "that you looked at. If the table has nothing to do with the question, give no row."
 )
 VERIFY = (
-    "Below are one row of a table and the passages that are linked to it. Give the numbers of the passages that help "
-    "to answer the question, be it only for one step of it, together with the row. Leave out the passages that are "
-    "merely about something similar. If none helps, give none."
+    'Below are rows of tables and the passages that they link to. "numbers": the rows and the passages that help to '
+    "answer the question, be it only for one step of it, the most helpful first. Leave out what is merely about "
+    'something similar; if nothing helps, give none. "enough": true if what you named is all that the answer needs.'
 )
-VERIFY_GRAPH = (
-    "Below are rows of tables, each followed by the passages that are linked to it. Every numbered line is a pair of "
-    "the row above it and a passage. Give the numbers of the pairs that help to answer the question, be it only for "
-    "one step of it. Leave out pairs that are merely about something similar. If none helps, give none."
-)
-
-
-class AggregationQuery(BaseModel):
-    """Whether a question needs an aggregation over rows."""
-
-    model_config = ConfigDict(extra="forbid")
-    aggregation: bool
+CHOSEN = " All rows of their tables were compared before: those below are the result."
+"""Added to `VERIFY` where the aggregation chose the rows."""
 
 
 class Numbers(BaseModel):
-    """Numbers of what was shown; `numbers_up_to` makes shapes that allow no others."""
+    """Numbers of what was shown; `limited` makes shapes that allow no others."""
 
     model_config = ConfigDict(extra="forbid")
     numbers: list[int]
@@ -83,12 +88,30 @@ class Numbers(BaseModel):
         return tuple(dict.fromkeys(self.numbers))
 
 
+class Survey(BaseModel):
+    """Whether a question needs an aggregation over rows, and which of the listed tables are about it."""
+
+    model_config = ConfigDict(extra="forbid")
+    aggregation: bool
+    tables: list[int]
+
+
+class Verdict(Numbers):
+    """Rows and passages that help, and whether they are all that the answer needs."""
+
+    enough: bool
+
+
+Named = TypeVar("Named", Numbers, Survey, Verdict)
+
+
 @lru_cache(maxsize=512)
-def numbers_up_to(count: int, *, most: int) -> type[Numbers]:
+def limited(shape: type[Named], count: int, *, most: int) -> type[Named]:
     """The shape of a reply that names at most `most` of the numbers 1 to `count`."""
-    number = Annotated[int, Field(ge=1, le=count)]
+    number = Annotated[int, Field(ge=1, le=max(1, count))]
     field: Any = (list[number], Field(max_length=min(count, most)))
-    return cast(type[Numbers], create_model("Numbers", __base__=Numbers, numbers=field))
+    name = "tables" if shape is Survey else "numbers"
+    return cast(type[Named], create_model(shape.__name__, __base__=shape, **{name: field}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,29 +137,36 @@ class TablePrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class StarPrompt:
-    """A row with the first `shown` of its passages, `cut` of them (or cells of the row) shortened."""
+class StarsPrompt:
+    """Stars as a prompt shows them: first the rows of the first `rows` stars, from number 1 on, then passages."""
 
     text: str
-    shown: int
+    rows: int
+    passages: tuple[tuple[str, ...], ...] = ()
+    """For every number after those of the rows the ids of its passages: several where titles share one text."""
     cut: int = 0
+    """Rows and passages that were shortened."""
+    left_out: int = 0
+    """Passages of the shown rows that are not in the prompt."""
 
 
-def classify(question: str, *, max_tokens: int) -> Request[AggregationQuery]:
-    """Ask whether the question is an aggregation query."""
-    return Request(_messages(CLASSIFY, "", question), AggregationQuery, max_tokens)
+def survey(question: str, tables: Sequence[Table], *, max_tokens: int) -> Request[Survey]:
+    """Ask whether the question is an aggregation query, and which tables, by their titles and columns, are about it."""
+    listed = "\n".join(f"[{number}] {_listed(table)}" for number, table in enumerate(tables, start=1))
+    shape = limited(Survey, len(tables), most=MOST_NUMBERS)
+    return Request(_messages(SURVEY, listed, question), shape, max_tokens)
 
 
 def aggregate(question: str, text: str, *, count: int, max_tokens: int) -> Request[Numbers]:
     """Ask which of `count` numbered rows are the result of the question's aggregation."""
-    return Request(_messages(AGGREGATE, text, question), numbers_up_to(count, most=MOST_NUMBERS), max_tokens)
+    return Request(_messages(AGGREGATE, text, question), limited(Numbers, count, most=MOST_NUMBERS), max_tokens)
 
 
-def verify(question: str, text: str, *, count: int, max_tokens: int, graph: bool = False) -> Request[Numbers]:
-    """Ask which of `count` numbered passages of a star, or pairs of a graph, are relevant."""
-    task = VERIFY_GRAPH if graph else VERIFY
+def verify(question: str, text: str, *, count: int, max_tokens: int, chosen: bool = False) -> Request[Verdict]:
+    """Ask which of `count` numbered rows and passages are relevant; `chosen` rows are an aggregation's result."""
     most = max(1, min(count, max_tokens // _TOKENS_PER_NUMBER))
-    return Request(_messages(task, text, question), numbers_up_to(count, most=most), max_tokens)
+    task = f"{VERIFY}{CHOSEN}" if chosen else VERIFY
+    return Request(_messages(task, text, question), limited(Verdict, count, most=most), max_tokens)
 
 
 def show_table(table: Table, question: str, *, tokens: int, first: Collection[int] = (), start: int = 1) -> TablePrompt:
@@ -160,39 +190,52 @@ def show_table(table: Table, question: str, *, tokens: int, first: Collection[in
     return _table_prompt(title, table, columns, rows, shortest, start)
 
 
-def show_star(segment: Segment, passages: Sequence[Passage], *, tokens: int, start: int = 1) -> StarPrompt:
-    """A row and as many of its passages as fit, best first, each shortened to its share of `tokens`.
+def show_stars(stars: Sequence[tuple[Segment, Sequence[Passage]]], question: str, *, tokens: int) -> StarsPrompt:
+    """Rows, best first, then the passages that they link to, in at most `tokens`.
 
-    No passage at all where fewer than FEWEST_PROMPT_TOKENS are left.
+    A passage is shown once with the numbers of all its rows, and so are titles with the same text; where there is no
+    room for all, the best of every row come first. Longer passages are shown by the sentences that have to do with
+    the question. Nothing is shown in fewer than FEWEST_PROMPT_TOKENS.
     """
-    room = tokens * _BYTES_PER_TOKEN
-    rows = [_row(segment, size, room) for size in STAR_CELL_BYTES]
-    fits = len(rows[0].encode()) * 2 <= room
-    row = next((row for row in rows if len(row.encode()) * 2 <= room), None)
-    row = f"{clip(rows[-1], room // 2) if row is None else row}\nLinked passages:"
-    left = tokens - estimate_tokens(row)
-    shown = min(len(passages), max(1, left // SHORTEST_PASSAGE_TOKENS)) if tokens >= FEWEST_PROMPT_TOKENS else 0
-    share = min(LONGEST_PASSAGE_TOKENS, left // max(1, shown)) * _BYTES_PER_TOKEN
-    lines = []
-    for number, passage in enumerate(passages[:shown], start=start):
-        lines.append(f"[{number}] {_passage(passage, share - _number_bytes(number))}")
-    whole = zip(lines, passages, strict=False)
-    cut = sum(not line.endswith(one_line(passage.text)) for line, passage in whole)
-    row_cut = any(len(one_line(cell).encode()) > STAR_CELL_BYTES[0] for cell in segment.cells) or not fits
-    return StarPrompt("\n".join([row, *lines]), shown, cut + row_cut)
+    if tokens < FEWEST_PROMPT_TOKENS or not stars:
+        return StarsPrompt("", 0)
+    stars = stars[: max(1, tokens // 2 // FEWEST_ROW_TOKENS)]
+    lines, cut = _rows([segment for segment, _ in stars], tokens * _BYTES_PER_TOKEN // 2)
+    left = tokens - estimate_tokens("\n".join([*lines, "Linked passages:"])) - 1
+    pages = list(_pages([(number, passages) for number, (_, passages) in enumerate(stars, start=1)]))
+    shown = pages[: max(1, left // SHORTEST_PASSAGE_TOKENS)]
+    size = min(LONGEST_PASSAGE_TOKENS, left // max(1, len(shown))) * _BYTES_PER_TOKEN
+    asked = _asked(question, (title for segment, _ in stars for title in (segment.title, segment.section)))
+    for number, page in enumerate(shown, start=len(stars) + 1):
+        line = _page(page, asked, size - _number_bytes(number))
+        cut += not line.endswith(one_line(page.passages[0].text))
+        lines += ["Linked passages:"] * (number == len(stars) + 1) + [f"[{number}] {line}"]
+    ids = tuple(tuple(passage.passage_id for passage in page.passages) for page in shown)
+    return StarsPrompt("\n".join(lines), len(stars), ids, cut, len(pages) - len(shown))
 
 
-def show_linked(passages: Sequence[tuple[int, Passage]], *, tokens: int) -> str:
-    """Passages with the numbers of their rows, as many as fit, each at most a hundred tokens."""
+def show_linked(
+    linked: Sequence[tuple[int, Sequence[Passage]]], tables: Sequence[Table], question: str, *, tokens: int
+) -> str:
+    """The passages of numbered rows, as many as fit: each once with its rows, those of the fewest rows first.
+
+    What many rows link to (their country, their club) does not tell them apart.
+    """
+    asked = _asked(question, (title for table in tables for title in (table.title, table.section)))
     lines: list[str] = []
-    for number, passage in passages:
-        label = f"Linked to row [{number}]: "
-        size = min(100, tokens) * _BYTES_PER_TOKEN - len(label) - 1
+    for page in sorted(_pages(linked), key=lambda page: len(page.rows)):
+        size = min(LONGEST_LINKED_TOKENS, tokens) * _BYTES_PER_TOKEN - 1
         if size < SHORTEST_PASSAGE_TOKENS:
             break
-        lines.append(f"{label}{_passage(passage, size)}")
+        lines.append(_page(page, asked, size))
         tokens -= estimate_tokens(f"{lines[-1]}\n")
     return "\n".join(lines)
+
+
+def _asked(question: str, titles: Iterable[str]) -> frozenset[str]:
+    """What a passage is searched for: the question's terms without those that the titles of the tables say already."""
+    terms = frozenset(telling_terms(question))
+    return terms - {term for title in titles for term in terms_of(title)} or terms
 
 
 def _messages(task: str, data: str, question: str) -> tuple[Message, ...]:
@@ -205,18 +248,74 @@ def _title(title: str, section: str, room: int) -> str:
     return f"Table: {clip(title, size)}{', ' if section else ''}{clip(section, size)}"
 
 
-def _row(segment: Segment, size: int, room: int) -> str:
-    cells = (
-        f"{clip(name, min(80, size))}: {clip(cell, size)}"
-        for name, cell in zip(segment.header, segment.cells, strict=True)
-        if cell.strip()
-    )
-    return f"{_title(segment.title, segment.section, room // 4)}\nRow: {' | '.join(cells)}"
+def _listed(table: Table) -> str:
+    """A table in one line: its titles, its columns, and how many rows it has."""
+    title = _title(table.title, table.section, 2 * LISTED_BYTES).removeprefix("Table: ")
+    columns = ", ".join(one_line(name) for name in table.header)
+    return f"{clip(title, LISTED_BYTES)} (columns: {clip(columns, LISTED_BYTES)}; {len(table.rows)} rows)"
 
 
-def _passage(passage: Passage, size: int) -> str:
-    title = clip(passage.title, min(100, size // 3))
-    return f"{title}: {clip(passage.text, size - len(title.encode()) - 2)}"
+def _rows(segments: Sequence[Segment], room: int) -> tuple[list[str], int]:
+    """Numbered rows in at most `room` bytes, a table's title before its first one; and how many were shortened."""
+    share = room // len(segments)
+    lines: list[str] = []
+    title = ""
+    cut = 0
+    for number, segment in enumerate(segments, start=1):
+        head = _title(segment.title, segment.section, share // 2)
+        left = share - _number_bytes(number) - (len(head) + 1 if head != title else 0)
+        whole, *shorter = (_row(segment, size) for size in STAR_CELL_BYTES)
+        row = next((row for row in (whole, *shorter) if len(row.encode()) <= left), None)
+        row = clip(shorter[-1], max(0, left)) if row is None else row
+        cut += row != whole or any(len(one_line(cell).encode()) > STAR_CELL_BYTES[0] for cell in segment.cells)
+        lines += [head] * (head != title) + [f"[{number}] {row}"]
+        title = head
+    return lines, cut
+
+
+def _row(segment: Segment, size: int) -> str:
+    """The cells that hold something, each in at most `size` bytes, without our mark between cells inside of them."""
+    pairs = [(name, cell) for name, cell in zip(segment.header, segment.cells, strict=True) if cell.strip()]
+    return f"Row: {' | '.join(f'{clip(name, min(80, size))}: {clip(cell, size)}' for name, cell in pairs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A text that rows link to: the passages that have it, and the numbers of the rows, best first."""
+
+    passages: list[Passage]
+    rows: list[int]
+
+
+def _pages(linked: Sequence[tuple[int, Sequence[Passage]]]) -> Iterator[_Page]:
+    """The passages of numbered rows by their texts: the best one of every row, then the second of every row, ..."""
+    pages: dict[str, _Page] = {}
+    for rank in range(max((len(passages) for _, passages in linked), default=0)):
+        for row, passages in linked:
+            if rank >= len(passages):
+                continue
+            page = pages.setdefault(one_line(passages[rank].text).casefold(), _Page([], []))
+            if passages[rank] not in page.passages:
+                page.passages.append(passages[rank])
+            if row not in page.rows:
+                page.rows.append(row)
+    for page in pages.values():
+        page.rows.sort()
+        yield page
+
+
+def _page(page: _Page, asked: Collection[str], size: int) -> str:
+    rows = ", ".join(f"[{row}]" for row in page.rows)
+    titles = " or ".join(dict.fromkeys(one_line(passage.title) for passage in page.passages))
+    head = f"{clip(titles, size // 4)} (linked from {clip(rows, size // 4)})"
+    named = {term for passage in page.passages for term in terms_of(passage.title)}
+    return _passage(head, page.passages[0], [term for term in asked if term not in named], size)
+
+
+def _passage(head: str, passage: Passage, asked: Collection[str], size: int) -> str:
+    head = clip(head, min(200, size // 2 + 20))
+    sentences = [text for _, text in sentences_of(passage)]
+    return f"{head}: {excerpt(sentences, asked, size - len(head.encode()) - 2)}"
 
 
 def _number_bytes(number: int) -> int:

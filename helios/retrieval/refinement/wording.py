@@ -91,6 +91,8 @@ _NO_CUES = re.compile(
     r"|\bbest[- ](?:known|selling)\b|\bwest coast\b|\b\w+(?:th|st|nd|rd)[ -]centur(?:y|ies)\b"
 )
 FOLLOWING = 6
+_STATED_WORDS = 4
+"""Words of a question, from a cue on, that a text has to repeat before it counts as saying the same."""
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -131,6 +133,25 @@ def read_cues(question: str) -> tuple[Cue, ...]:
         cues.append(cue)
         position += _length(words, position)
     return tuple(cues)
+
+
+def states_rank(text: str, question: str) -> bool:
+    """Whether a text says of something, in the question's words, the rank that the question names.
+
+    "fourth-oldest university in" answers to "the 4th oldest university in Ohio": four words from the cue on.
+    """
+    told = f" {' '.join(map(_ranked, words_of(text)))} "
+    for cue in read_cues(question):
+        phrase = [_ranked(word) for word in (*words_of(cue.word), *cue.after)][:_STATED_WORDS]
+        if len(phrase) == _STATED_WORDS and f" {' '.join(phrase)} " in told:
+            return True
+    return False
+
+
+def _ranked(word: str) -> str:
+    """The stem of a word; an ordinal in figures: fourth and 4th are the same."""
+    place = _ordinal(word)
+    return stem(word) if place is None else f"{place}th"
 
 
 def _length(words: tuple[str, ...], position: int) -> int:
