@@ -73,8 +73,9 @@ def pack_evidence(question: str, evidence: Evidence, *, budget: int, count_token
     nodes: dict[str, Segment | Passage] = {}
     cut = left_out = spent = 0
     for entry in _entries([edge for edge in evidence.edges if not edge.rejected] or evidence.edges):
-        left = budget - spent if entry.place < WHOLE else min(BRIEF_TOKENS, budget - spent)
-        text, whole = _fitted(entry, asked, left, count_tokens)
+        left = budget - spent
+        enough = left if entry.place < WHOLE else min(BRIEF_TOKENS, left)
+        text, whole = _fitted(entry, asked, left, enough, count_tokens)
         if not text:
             left_out += 1
             continue
@@ -133,17 +134,21 @@ def _passage(page: _Page) -> _Entry:
     return _Entry(page.label, page.passage, head, sentences, " ", page.place)
 
 
-def _fitted(entry: _Entry, asked: Collection[str], left: int, count_tokens: TokenCount) -> tuple[str, bool]:
-    """The node's text within `left` tokens and whether it is whole; empty if not even one part fits."""
-    everything = range(len(entry.parts))
-    whole = entry.text(everything)
-    if count_tokens(whole) <= left:
+def _fitted(
+    entry: _Entry, asked: Collection[str], left: int, enough: int, count_tokens: TokenCount
+) -> tuple[str, bool]:
+    """The node's text within `enough` tokens, for its best part within `left`, and whether it is whole.
+
+    Empty if not even one part fits.
+    """
+    whole = entry.text(range(len(entry.parts)))
+    if count_tokens(whole) <= enough:
         return whole, True
     shown: list[int] = []
     best = ""
     for place in by_relevance(entry.parts, asked):
         text = entry.text([*shown, place])
-        if count_tokens(text) <= left:
+        if count_tokens(text) <= (enough if shown else left):
             shown.append(place)
             best = text
-    return best, False
+    return best, len(shown) == len(entry.parts)

@@ -181,6 +181,8 @@ class _Inquiry:
         self.answers = 0
         self.degraded = False
         self.unavailable = False
+        self.named: set[int] = set()
+        """Tables that may help; empty where no title told."""
         self.off_topic: set[int] = set()
         """Tables that are about something else."""
         self.settled: set[int] = set()
@@ -235,8 +237,8 @@ class _Inquiry:
         listed = [self.index.corpus.tables[table] for table in tables]
         (outcome,) = self._ask([prompts.survey(self.question, listed, max_tokens=self.llm.reply_tokens)])
         if isinstance(outcome, Answer):
-            named = {tables[number - 1] for number in outcome.value.tables}
-            self.off_topic = set(tables) - named if named else set()
+            self.named = {tables[number - 1] for number in outcome.value.tables}
+            self.off_topic = set(tables) - self.named if self.named else set()
             return outcome.value.aggregation
         self.unavailable = outcome.kind is FailureKind.UNAVAILABLE
         stands = "nothing more was asked, the local stage stands" if self.unavailable else "the local stage decided"
@@ -333,11 +335,11 @@ class _Inquiry:
         return max(prompts.FEWEST_PROMPT_TOKENS, room)
 
     def _tables(self) -> dict[int, list[int]]:
-        """The tables of the stars, best first, with their rows that were retrieved; those off topic are left out."""
+        """The tables of the stars, best first, with their rows that were retrieved; where some were named, those."""
         found: dict[int, list[int]] = {}
         for star in self.subgraph.stars():
             found.setdefault(self.index.corpus.table_of(star.segment), []).append(star.segment)
-        return {table: segments for table, segments in found.items() if table not in self.off_topic}
+        return {table: segments for table, segments in found.items() if table in (self.named or found)}
 
     def _table_questions(self) -> Iterator[_TableQuestion]:
         """A request for every table of the best stars, or one for them all (graph prompting)."""
@@ -405,7 +407,7 @@ class _Inquiry:
         """Whether no step has settled what this star is worth."""
         table = self.index.corpus.table_of(star.segment)
         compared = bool(self.segments) and table in self.settled
-        return table not in self.off_topic and (star.segment in self.segments or not compared)
+        return table in (self.named or {table}) and (star.segment in self.segments or not compared)
 
     def _stars_question(self, stars: Sequence[Star]) -> _StarsQuestion:
         corpus = self.index.corpus
