@@ -1,8 +1,9 @@
 """Instruction data for the language model of star-based refinement (HELIOS B.4): what it should have replied.
 
 The prompts are those of helios.retrieval.refinement; the replies follow from the gold edges of train questions,
-where the paper asks a large model. Three tasks: whether a question aggregates, which rows an aggregation picks,
-which passages of a star help. One JSON object a line, with chat messages:
+where the paper asks a large model. Three tasks: whether a question aggregates and which of several tables are about it,
+which rows an aggregation picks, which rows and passages of several stars help. One JSON object a line, with chat
+messages:
 
     {"task": "verification", "question_id": "...", "table_id": "...", "messages": [{"role": "system", ...}, ...]}
 """
@@ -36,6 +37,7 @@ MOST_ROWS = 3
 TABLE_TOKENS = 2400
 STAR_TOKENS = 900
 REPLY_TOKENS = 64
+MOST_TABLES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Instruction:
 def instructions(
     examples: Iterable[Example], corpus: Corpus, *, stars: int = 4, seed: int = 13
 ) -> Iterator[Instruction]:
-    """Conversations for every example: detection, aggregation where it is one, and up to `stars` verifications.
+    """Conversations for every example: detection, aggregation where it is one, verification of up to `stars` stars.
 
     A question that compares, but whose gold row is no extreme of a column, is left out of detection: it may or may
     not aggregate.
@@ -67,8 +69,7 @@ def instructions(
             table, rows = corpus.tables[found], _gold_rows(example, corpus, found)
             label = _aggregates(example.question, table, rows)
             if label is not None:
-                request = prompts.classify(example.question, max_tokens=REPLY_TOKENS)
-                yield _instruction("detection", example, request, {"aggregation": label})
+                yield _detection(example, corpus, found, label, chance)
             if label:
                 yield from _aggregation(example, table, rows)
         yield from _verifications(example, corpus, stars, chance)
@@ -91,6 +92,15 @@ def _aggregates(question: str, table: Table, rows: Sequence[int]) -> bool | None
     return True if picked & set(rows) else None
 
 
+def _detection(example: Example, corpus: Corpus, gold: int, label: bool, chance: random.Random) -> Instruction:
+    """The gold table among those of the best wrong rows."""
+    wrong = (corpus.table_of(segment) for segment, _ in example.negatives if segment != ABSENT)
+    tables = list(dict.fromkeys((gold, *wrong)))[:MOST_TABLES]
+    chance.shuffle(tables)
+    request = prompts.survey(example.question, [corpus.tables[table] for table in tables], max_tokens=REPLY_TOKENS)
+    return _instruction("detection", example, request, {"aggregation": label, "tables": [tables.index(gold) + 1]})
+
+
 def _aggregation(example: Example, table: Table, rows: Sequence[int]) -> Iterator[Instruction]:
     shown = prompts.show_table(table, example.question, tokens=TABLE_TOKENS, first=rows)
     numbers = [shown.rows.index(row) + 1 for row in rows if row in shown.rows]
@@ -100,20 +110,25 @@ def _aggregation(example: Example, table: Table, rows: Sequence[int]) -> Iterato
 
 
 def _verifications(example: Example, corpus: Corpus, stars: int, chance: random.Random) -> Iterator[Instruction]:
-    """The gold stars first, then the best wrong ones, whose reply is that nothing helps."""
+    """One conversation over the gold stars and the best wrong ones, in any order, if a gold pair is among those shown."""
     gold = {pair for pair in example.positives if ABSENT not in pair}
     spokes: dict[int, list[Pair]] = {}
     for pair in (*example.positives, *example.negatives):
         if ABSENT not in pair and pair not in spokes.setdefault(pair[0], []):
             spokes[pair[0]].append(pair)
-    for segment in list(spokes)[:stars]:
-        pairs = spokes[segment]
-        chance.shuffle(pairs)
-        passages = [corpus.passages[passage] for _, passage in pairs]
-        star = prompts.show_star(corpus.segment(segment), passages, tokens=STAR_TOKENS)
-        numbers = [number for number, pair in enumerate(pairs[: star.shown], start=1) if pair in gold]
-        request = prompts.verify(example.question, star.text, count=star.shown, max_tokens=REPLY_TOKENS)
-        yield _instruction("verification", example, request, {"numbers": numbers})
+    chosen = list(spokes)[:stars]
+    chance.shuffle(chosen)
+    linked = {segment: [corpus.passages[passage] for _, passage in spokes[segment]] for segment in chosen}
+    texts = [(corpus.segment(segment), linked[segment]) for segment in chosen]
+    shown = prompts.show_stars(texts, example.question, tokens=STAR_TOKENS)
+    helping = {corpus.passages[passage].passage_id for _, passage in gold}
+    rows = [place for place, segment in enumerate(chosen[: shown.rows], start=1) if segment in {s for s, _ in gold}]
+    pages = [shown.rows + n for n, ids in enumerate(shown.passages, start=1) if helping.intersection(ids)]
+    if rows and pages:
+        count = shown.rows + len(shown.passages)
+        request = prompts.verify(example.question, shown.text, count=count, max_tokens=REPLY_TOKENS)
+        reply = {"numbers": [*rows, *pages], "enough": True}
+        yield _instruction("verification", example, request, reply)
 
 
 def _instruction(task: str, example: Example, request: Request[Any], reply: dict[str, Any]) -> Instruction:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from helios.reading.base import Answer, Citation, Support
 from helios.models.text import sentences_of
+from helios.reading.base import Answer, Citation, Support
 from helios.reading.citations import checked, cited_source, holds
 from helios.types import SegmentId
 

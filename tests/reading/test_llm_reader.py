@@ -1,6 +1,7 @@
 """The LLM reader: quotes are traced, replies that are no answer are reported, the local reader takes over."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,9 @@ from helios.llm.outcome import Answer as Reply
 from helios.llm.outcome import Failure, FailureKind
 from helios.llm.request import Request
 from helios.reading.base import Answer, ComputedAnswer
-from helios.reading.llm import LlmReader, Quote, ReadReply, trace
+from helios.reading.llm import SURE, LlmReader, Quote, ReadReply, trace
 from helios.reading.packing import PackedEvidence, pack_evidence
-from helios.types import Evidence, EvidenceEdge, Origin, Passage, Segment, SegmentId
+from helios.types import Computation, Evidence, EvidenceEdge, Origin, Passage, Segment, SegmentId
 
 SEGMENT = Segment(SegmentId("rivers", 2), "Rivers", "", ("Name", "Length"), ("Aare", "288  km"))
 PASSAGE = Passage("aare", "Aare", "The Aare is a river. Its source is the Aare Glacier.")
@@ -47,7 +48,7 @@ class Local:
 
 def reply(answer: str, *quotes: tuple[str, str], abstain: bool = False):
     citations = [Quote(source=source, quote=quote) for source, quote in quotes]
-    return Reply(ReadReply(answer=answer, citations=citations, abstain=abstain))
+    return Reply(ReadReply(explanation="", answer=answer, citations=citations, abstain=abstain))
 
 
 def test_quotes_become_citations_of_their_places():
@@ -83,7 +84,7 @@ def test_false_quotes_are_dropped_and_reported():
 
 @pytest.mark.parametrize(("text", "abstain"), [("Bern", True), ("  ", False)])
 def test_a_reply_that_says_two_things_fits_no_shape(text, abstain):
-    said = json.dumps({"answer": text, "citations": [], "abstain": abstain})
+    said = json.dumps({"explanation": "", "answer": text, "citations": [], "abstain": abstain})
     misfit = Request((), ReadReply).read(said)
     assert misfit.kind is FailureKind.CONTRADICTORY
     assert "abstain" in misfit.detail
@@ -118,16 +119,33 @@ def test_the_prompt_holds_labels_computed_values_and_the_question():
     assert request.schema()["additionalProperties"] is False
 
 
+@pytest.mark.parametrize(("chance", "told"), [(SURE, True), (SURE - 0.01, False)])
+def test_only_what_is_surely_computed_is_told(chance, told):
+    model = Scripted(reply("3"))
+    evidence = replace(EVIDENCE, computed=Computation("largest Length", chance, (SEGMENT.segment_id,)))
+    computed = ComputedAnswer("288 km", "largest Length", chance=chance)
+    LlmReader(model).read("Which is the longest?", evidence, computed=computed)
+    text = model.requests[0].messages[-1].content
+    assert ("Computed over the whole table" in text) is told
+    assert ("the result: R1" in text) is told
+
+
+def test_an_explanation_names_places_by_their_titles():
+    said = ReadReply(explanation="It rises there [P1, R1], they say [P9].", answer="x", citations=[], abstain=False)
+    answer = LlmReader(Scripted(Reply(said))).read("?", EVIDENCE)
+    assert answer.explanation == "It rises there [Aare; Rivers, row 2], they say."
+
+
 def test_no_evidence_and_no_room_need_no_call():
     model = Scripted(reply("x"))
     assert LlmReader(model).read("?", Evidence("?", ())).abstained
-    assert "raise advanced.llm.prompt_tokens" in LlmReader(model, prompt_tokens=1).read("?", EVIDENCE).reason
+    assert "raise advanced.llm.evidence_tokens" in LlmReader(model, evidence_tokens=1).read("?", EVIDENCE).reason
     assert not model.requests
 
 
 def test_what_does_not_fit_into_the_prompt_is_noted():
     room = 32
-    answer = LlmReader(Scripted(reply("Aare")), prompt_tokens=room).read("Where is its source?", EVIDENCE)
+    answer = LlmReader(Scripted(reply("Aare")), evidence_tokens=room).read("Where is its source?", EVIDENCE)
     assert answer.notes
     assert "the rows and passages found" in answer.notes[0]
     assert not answer.degraded

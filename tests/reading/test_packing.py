@@ -1,12 +1,14 @@
 """Evidence in a prompt: the budget holds to the last token, and nothing is cut without being counted."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helios.llm import estimate_tokens
 from helios.llm.quoting import one_line
 from helios.models.text import sentences_of
-from helios.reading.packing import CUT, pack_evidence
+from helios.reading.packing import BRIEF_TOKENS, CUT, WHOLE, pack_evidence
 from helios.types import Evidence, EvidenceEdge, Origin, Passage, Segment, SegmentId
 
 
@@ -39,6 +41,36 @@ def test_a_node_is_shown_once():
     edge = evidence(1).edges[0]
     packed = pack_evidence("?", Evidence("?", (edge, edge)), budget=1000, count_tokens=words)
     assert list(packed.nodes) == ["R1", "P1"]
+
+
+def test_a_text_names_all_its_rows_and_titles_once():
+    first, second, third = evidence(3).edges
+    veep = Passage("other", "River zero", first.passage.text)
+    edges = (first, replace(second, passage=first.passage), replace(third, passage=veep))
+    packed = pack_evidence("?", Evidence("?", edges), budget=1000, count_tokens=words)
+    assert list(packed.nodes) == ["R1", "P1", "R2", "R3"]
+    assert "P1  River 0 or River zero (linked from R1, R2, R3)" in packed.text
+
+
+def test_what_was_rejected_is_shown_only_where_nothing_else_is():
+    first, second = evidence(2).edges
+    some = pack_evidence("?", Evidence("?", (first, replace(second, rejected=True))), budget=999, count_tokens=words)
+    assert list(some.nodes) == ["R1", "P1"]
+    none = pack_evidence("?", Evidence("?", (replace(first, rejected=True),)), budget=999, count_tokens=words)
+    assert list(none.nodes) == ["R1", "P1"]
+
+
+def test_later_passages_are_shown_by_what_speaks_of_the_question():
+    filler = " ".join(f"Boat {n} travels on it." for n in range(60))
+    edges = tuple(
+        replace(edge, passage=replace(edge.passage, text=f"{edge.passage.text} {filler} Tolls end at {n}."))
+        for n, edge in enumerate(evidence(WHOLE + 1).edges)
+    )
+    packed = pack_evidence("Where do the tolls end?", Evidence("?", edges), budget=99999, count_tokens=words)
+    assert packed.cut == 1
+    last = packed.text.splitlines()[-1]
+    assert f"Tolls end at {WHOLE}." in last
+    assert words(last) <= BRIEF_TOKENS
 
 
 def test_what_speaks_of_the_question_stays():
@@ -80,7 +112,9 @@ def test_nothing_is_cut_within_a_cell_or_a_sentence(nodes, budget):
     edges = []
     for number, (one, two, sentences) in enumerate(nodes):
         segment = Segment(SegmentId("t", number), "T", "", ("a", "b"), (one, two))
-        passage = Passage(f"p{number}", one or "p", " ".join(f"{sentence}." for sentence in sentences))
+        passage = Passage(
+            f"p{number}", one or "p", " ".join([*(f"{sentence}." for sentence in sentences), str(number)])
+        )
         edges.append(EvidenceEdge(number + 1, 0.0, 0.5, Origin.LINKED, segment, passage))
     packed = pack_evidence("source?", Evidence("?", tuple(edges)), budget=budget, count_tokens=estimate_tokens)
     assert estimate_tokens(packed.text) <= budget

@@ -53,17 +53,19 @@ def test_replies_follow_from_the_gold_edges(corpus: CorpusStore) -> None:
     replies = {
         (one.task, one.question_id): json.loads(one.messages[-1].content) for one in made if one.question_id[-1] == "3"
     }
-    assert replies["detection", "max3"] == {"aggregation": True}
-    assert replies["detection", "plain3"] == {"aggregation": False}
+    assert replies["detection", "max3"] == {"aggregation": True, "tables": [1]}
+    assert replies["detection", "plain3"] == {"aggregation": False, "tables": [1]}
     assert replies["aggregation", "max3"] == {"numbers": [6]}
     assert ("aggregation", "plain3") not in replies
     assert not [one for one in made if one.question_id == "unsure" and one.task == "aggregation"]
-    stars = [one for one in made if one.task == "verification" and one.question_id == "max3"]
-    assert len(stars) == 3
-    (number,) = json.loads(stars[0].messages[-1].content)["numbers"]
-    shown = stars[0].messages[-2].content
-    assert f"[{number}] Architect 5" in shown and "Architect 0" in shown
-    assert all(json.loads(star.messages[-1].content) == {"numbers": []} for star in stars[1:])
+    (stars,) = [one for one in made if one.task == "verification" and one.question_id == "max3"]
+    reply = json.loads(stars.messages[-1].content)
+    row, passage = reply["numbers"]
+    assert reply["enough"]
+    shown = stars.messages[-2].content
+    assert f"[{row}] Row: Tower: Tower 5" in shown
+    assert f"[{passage}] Architect 5" in shown
+    assert "Architect 0" in shown
 
 
 def test_a_file_of_instructions_is_read_back(corpus: CorpusStore, tmp_path: Path) -> None:

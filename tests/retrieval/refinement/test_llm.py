@@ -14,7 +14,8 @@ from helios.graph import Subgraph
 from helios.llm import LlmClient, estimate_tokens
 from helios.retrieval.ranking.stage import EdgeScorer
 from helios.retrieval.refinement import llm_prompts as prompts
-from helios.retrieval.refinement.llm import VERDICT, LlmRefinement, confidence
+from helios.retrieval.refinement.llm import VERDICT, LlmRefinement, chosen, confidence, likely_aggregation
+from helios.retrieval.refinement.wording import states_rank
 from helios.retrieval.report import RefinementMode, RefinementReport
 from helios.retrieval.state import SearchState
 from helios.types import Edge, Origin, Passage, ScoredEdge, Segment, SegmentId, Table
@@ -95,11 +96,13 @@ def reader(
 
     def script(body: dict):
         asked = body["messages"][-1]["content"]
-        if asked.startswith(prompts.CLASSIFY):
-            return scripted_llm.as_json({"aggregation": aggregation})
-        wanted = row if asked.startswith(prompts.AGGREGATE) else passage
-        numbers = [int(n) for n, line in re.findall(r"^\[(\d+)\] (.*)$", asked, re.M) if wanted in line]
-        return scripted_llm.as_json({"numbers": numbers})
+        listed = re.findall(r"^\[(\d+)\] (.*)$", asked, re.M)
+        if asked.startswith(prompts.SURVEY):
+            return scripted_llm.as_json({"aggregation": aggregation, "tables": [int(n) for n, _ in listed]})
+        if asked.startswith(prompts.AGGREGATE):
+            return scripted_llm.as_json({"numbers": [int(n) for n, line in listed if row in line]})
+        named = [int(n) for n, line in listed if passage in line]
+        return scripted_llm.as_json({"numbers": named, "enough": False})
 
     return script
 
@@ -119,40 +122,82 @@ def test_an_aggregated_row_comes_first_and_nothing_is_lost(engine, scripted_llm,
     assert "european-rivers#0" in report.plans[0]
 
 
-def test_irrelevant_edges_go_behind_the_kept_ones_in_their_order(scripted_llm, make_refiner, rivers, ask):
+def test_what_the_model_does_not_name_goes_behind(engine, scripted_llm, make_refiner, rivers, ask):
     scripted_llm.script = reader(scripted_llm, aggregation=False, passage="Rhine")
     refined = make_refiner().run(ask("Where does the Rhine rise?", rivers))
     behind = set(refined.report.rejected)
-    pairs = [scored.edge for scored in rivers.edges if scored.edge.segment is not None]
-    kept = [edge for edge in pairs if edge not in behind]
-    assert kept
-    assert behind
     lone = Edge(None, 0)  # not asked about: here the local verdict stands, without the model's word
-    in_order = [scored.edge for scored in refined.subgraph.edges]
-    assert in_order == [*kept, *(edge for edge in pairs if edge in behind), lone]
+    kept = [scored.edge for scored in refined.subgraph.edges if scored.edge not in behind]
+    assert {engine.corpus.segment_number(SegmentId("european-rivers", 2))} == {edge.segment for edge in kept}
+    assert lone in behind
     before = {scored.edge: scored.score for scored in rivers.edges}
     for scored in refined.subgraph.edges:
+        score = before[scored.edge]
         assert scored.rejected is (scored.edge in behind)
-        told = scored.edge in behind and scored.edge != lone
-        assert scored.score == (before[scored.edge] / 2 - VERDICT if told else before[scored.edge])
+        told = score / 2 - VERDICT if scored.rejected else max(score, chosen(score))
+        assert scored.score == (score if scored.edge == lone else told)
     assert refined.report.segments == ()
-    stars = [body for body in scripted_llm.requests if body["messages"][-1]["content"].startswith(prompts.VERIFY)]
-    assert len(stars) == len(rivers.stars())
 
 
-def test_the_stars_of_a_question_are_asked_together(scripted_llm, make_refiner, rivers, ask):
-    answer = reader(scripted_llm, aggregation=False)
-    scripted_llm.script = lambda body: replace(
-        answer(body), together=3 if body["messages"][-1]["content"].startswith(prompts.VERIFY) else 0
-    )
+def stars_asked(scripted_llm) -> list[str]:
+    asked = [body["messages"][-1]["content"] for body in scripted_llm.requests]
+    return [text for text in asked if text.startswith(prompts.VERIFY)]
+
+
+def test_several_rows_are_asked_about_at_once_and_no_more_once_they_are_enough(scripted_llm, make_refiner, rivers, ask):
+    answer = reader(scripted_llm, aggregation=False, passage="Danube")
+    scripted_llm.script = answer
+    one_by_one = AdvancedRefinementSettings(gate=1.0, rows=1)
+    refined = make_refiner(one_by_one).run(ask(LONGEST_RIVER, rivers))
+    assert len(stars_asked(scripted_llm)) == len(rivers.stars()) == 3
+    assert refined.report.calls == 4
+    scripted_llm.requests.clear()
     make_refiner().run(ask(LONGEST_RIVER, rivers))
-    assert scripted_llm.peak == len(rivers.stars())
+    assert len(stars_asked(scripted_llm)) == 1
+    scripted_llm.requests.clear()
+
+    def satisfied(body):
+        asked = body["messages"][-1]["content"]
+        return scripted_llm.as_json({"numbers": [1, 2], "enough": True}) if asked in stars_of(body) else answer(body)
+
+    def stars_of(body):
+        return [body["messages"][-1]["content"]] if "enough" in json.dumps(body["response_format"]) else []
+
+    scripted_llm.script = satisfied
+    refined = make_refiner(one_by_one).run(ask(LONGEST_RIVER, rivers))
+    assert refined.report.calls == 2
+    assert "Danube" in stars_asked(scripted_llm)[0]
+
+
+def test_tables_that_the_titles_rule_out_are_not_asked_about_and_go_behind(
+    engine, scripted_llm, make_refiner, rivers, ask
+):
+    answer = reader(scripted_llm, passage="Volga")
+
+    def script(body):
+        asked = body["messages"][-1]["content"]
+        if not asked.startswith(prompts.SURVEY):
+            return answer(body)
+        about = [int(n) for n, line in re.findall(r"^\[(\d+)\] (.*)$", asked, re.M) if "Rivers" in line]
+        return scripted_llm.as_json({"aggregation": True, "tables": about})
+
+    scripted_llm.script = script
+    refined = make_refiner().run(ask(LONGEST_RIVER, rivers))
+    element = engine.corpus.segment_number(SegmentId("elements", 1))
+    assert [edge.segment for edge in refined.report.rejected if edge.segment == element]
+    asked = [body["messages"][-1]["content"] for body in scripted_llm.requests[1:]]
+    assert not [text for text in asked if "Chemical elements" in text]
+    (stars,) = stars_asked(scripted_llm)
+    assert prompts.CHOSEN in stars
+    assert stars.count("Row: ") == 1  # the rows that the comparison left are not asked about again
 
 
 def test_graph_prompting_asks_once_for_all(scripted_llm, make_refiner, rivers, ask):
     scripted_llm.script = reader(scripted_llm)
-    refined = make_refiner(AdvancedRefinementSettings(prompting="graph", gate=1.0)).run(ask(LONGEST_RIVER, rivers))
+    options = AdvancedRefinementSettings(prompting="graph", gate=1.0, rows=1)
+    refined = make_refiner(options).run(ask(LONGEST_RIVER, rivers))
     assert refined.report.calls == 3
+    assert refined.report.tokens == 3 * 15
     assert refined.subgraph.edges[0].origin is Origin.AGGREGATED
     assert refined.report.problems == ()
     whole = scripted_llm.requests[1]["messages"][-1]["content"]
@@ -193,22 +238,23 @@ def test_no_time_and_no_server_are_told_apart_from_no(make_refiner, rivers, ask)
     assert all("unavailable" in problem for problem in refined.report.problems)
 
 
-def test_one_failing_star_gets_the_local_verdict(engine, scripted_llm, make_refiner, rivers, ask):
+def test_rows_whose_call_fails_get_the_local_verdict(engine, scripted_llm, make_refiner, rivers, ask):
     answer = reader(scripted_llm, aggregation=False, passage="Danube")
 
     def script(body):
-        failing = "Chemical elements" in body["messages"][-1]["content"]
+        asked = body["messages"][-1]["content"]
+        failing = asked.startswith(prompts.VERIFY) and "Chemical elements" in asked
         return scripted_llm.completion(None, refusal="chemistry") if failing else answer(body)
 
     scripted_llm.script = script
     pairs = Subgraph.from_edges(scored for scored in rivers.edges if scored.edge.segment is not None)
-    refined = make_refiner().run(ask("Where does the Danube rise?", pairs))
+    refined = make_refiner(AdvancedRefinementSettings(gate=1.0, rows=1)).run(ask("Where does the Danube rise?", pairs))
     last = pairs.edges[-1].edge
     element = engine.corpus.segment_number(SegmentId("elements", 1))
     assert last.segment == element
     of_element = {edge for edge in refined.report.rejected if edge.segment == element}
     assert of_element == {last}
-    assert refined.report.problems == ("verification of 1 of 3: refused: chemistry; the local verdict stands",)
+    assert refined.report.problems == ("verification of 1 rows: refused: chemistry; the local verdict stands",)
 
 
 def test_a_number_that_was_not_shown_is_malformed(scripted_llm, make_refiner, rivers, ask, locally):
@@ -216,7 +262,7 @@ def test_a_number_that_was_not_shown_is_malformed(scripted_llm, make_refiner, ri
 
     def script(body):
         asked = body["messages"][-1]["content"]
-        return answer(body) if asked.startswith(prompts.CLASSIFY) else scripted_llm.as_json({"numbers": [99]})
+        return answer(body) if asked.startswith(prompts.SURVEY) else scripted_llm.as_json({"numbers": [99]})
 
     scripted_llm.script = script
     refined = make_refiner().run(ask(LONGEST_RIVER, rivers))
@@ -257,22 +303,40 @@ def test_rejecting_everything_is_no_verdict(scripted_llm, make_refiner, rivers, 
 
 
 def test_a_question_keeps_to_the_budget_that_it_is_given(scripted_llm, make_refiner, rivers, ask):
-    scripted_llm.script = reader(scripted_llm, aggregation=False)
-    refiner = make_refiner(question_calls=9)
+    scripted_llm.script = reader(scripted_llm, aggregation=False, passage="Danube")
+    refiner = make_refiner(question_calls=5)
     budget = refiner.model.budget()
-    first = refiner.run(replace(ask(LONGEST_RIVER, rivers), budget=budget))
-    second = refiner.run(replace(ask(LONGEST_RIVER, rivers), budget=budget))
-    third = refiner.run(replace(ask(LONGEST_RIVER, rivers), budget=budget))
-    assert [refined.report.calls for refined in (first, second, third)] == [4, 4, 1]
-    assert third.report.degraded
+    refined = [refiner.run(replace(ask(LONGEST_RIVER, rivers), budget=budget)) for _ in range(3)]
+    assert [one.report.calls for one in refined] == [2, 2, 1]
+    assert [one.report.degraded for one in refined] == [False, False, True]
 
 
-def test_a_small_budget_covers_the_best_stars(scripted_llm, make_refiner, rivers, ask):
-    scripted_llm.script = reader(scripted_llm, aggregation=False)
-    refined = make_refiner(question_calls=2, concurrency=1).run(ask(LONGEST_RIVER, rivers))
-    assert refined.report.calls == 2
-    assert refined.report.problems[0].startswith("verification of 2 of 3: over budget")
+@pytest.mark.parametrize("limit", [{"question_calls": 1}, {"question_tokens": 2600}])
+def test_at_the_end_of_the_budget_the_local_verdict_stands_and_a_note_says_so(
+    scripted_llm, make_refiner, rivers, ask, limit
+):
+    answer = reader(scripted_llm, aggregation=False)
+
+    def script(body):  # a server that counts two thousand tokens a call
+        reply = answer(body)
+        return replace(reply, body=reply.body.replace(b'"prompt_tokens": 10,', b'"prompt_tokens": 2000,'))
+
+    scripted_llm.script = script
+    refined = make_refiner(**limit).run(ask(LONGEST_RIVER, rivers))
+    assert refined.report.calls == 1
+    assert refined.report.problems[-1].startswith("verification of 3 rows: over budget")
+    assert refined.report.problems[-1].endswith("the local verdict stands")
     assert {scored.edge for scored in refined.subgraph.edges} == {scored.edge for scored in rivers.edges}
+
+
+def test_a_rank_that_a_passage_states_is_no_aggregation(engine, stages, ask, rivers):
+    danube = engine.corpus.passages[engine.corpus.passages.number("danube")]
+    for text, likely in (("the second-longest river of Europe", 0.0), ("a long river of Europe", 0.8)):
+        assert states_rank(text, "Where does the 2nd longest river of Europe rise?") is (likely == 0.0)
+    assert not states_rank(danube.text, LONGEST_RIVER)
+    assert not states_rank("the fourth of July", "Who was fourth?")
+    state = ask(LONGEST_RIVER, rivers)
+    assert likely_aggregation(state, LastBehind(stages["rank"], 0.8).run(state)) == 0.8
 
 
 def test_the_gate_keeps_the_model_out_of_clear_cases(scripted_llm, make_refiner, ask):
@@ -302,7 +366,7 @@ def test_the_gate_keeps_the_model_out_of_clear_cases(scripted_llm, make_refiner,
 @pytest.mark.parametrize("prompting", ["star", "graph"])
 def test_a_real_model_goes_through_every_stage(state_after, stages, tiny_llm, prompting):
     limits = LanguageModelSettings(
-        base_url=tiny_llm, model="tiny", call_seconds=60.0, prompt_tokens=400, reply_tokens=700, concurrency=2
+        base_url=tiny_llm, model="tiny", call_seconds=60.0, evidence_tokens=400, reply_tokens=700, concurrency=2
     )
     state = state_after(LONGEST_RIVER, "retrieve", "rank")
     state = replace(state, subgraph=state.subgraph.top(6))
@@ -326,16 +390,39 @@ def test_text_of_the_corpus_cannot_leave_its_line_or_its_block():
     assert re.findall(r"^\[(\d+)\]", asked, re.M) == ["1", "2"]
     passage = Passage("p", attack, attack)
     segment = Segment(SegmentId("t", 0), attack, attack, ("a",), (attack,))
-    star = prompts.show_star(segment, [passage, passage], tokens=1000)
+    star = prompts.show_stars([(segment, [passage, passage])], "which?", tokens=1000)
     assert "<" not in star.text
-    assert len(star.text.splitlines()) == 5
+    assert len(star.text.splitlines()) == 4
     assert re.findall(r"^\[(\d+)\]", star.text, re.M) == ["1", "2"]
-    with_links = prompts.show_linked([(1, passage)], tokens=500)
+    with_links = prompts.show_linked([(1, [passage])], [table], "which?", tokens=500)
     assert len(with_links.splitlines()) == 1
+    survey = prompts.survey("which?", [table, table], max_tokens=64).messages[-1].content
+    assert re.findall(r"^\[(\d+)\]", survey, re.M) == ["1", "2"]
+
+
+def test_a_passage_of_several_rows_and_a_text_under_two_titles_are_shown_once():
+    rows = [Segment(SegmentId("t", n), "Posts", "", ("Name",), (f"Name {n}",)) for n in range(2)]
+    shared = Passage("a", "Vice President", "The vice president is second.")
+    again = Passage("b", "Veep", "The vice president is second.")
+    shown = prompts.show_stars([(rows[0], [shared]), (rows[1], [again, shared])], "Who?", tokens=500)
+    assert shown.passages == (("a", "b"),)
+    assert "[3] Vice President or Veep (linked from [1], [2]): The vice president is second." in shown.text
+    assert shown.text.count("Table: Posts") == 1
+
+
+def test_a_long_passage_is_shown_by_the_sentences_that_speak_of_the_question():
+    filler = " ".join(f"Sentence {n} tells nothing at all about anything." for n in range(60))
+    passage = Passage("p", "Ada", f"Ada was an engineer. {filler} Her bridge fell in 1879. {filler}")
+    segment = Segment(SegmentId("t", 0), "Engineers", "", ("Name",), ("Ada",))
+    shown = prompts.show_stars([(segment, [passage])], "When did the bridge of the engineer fall?", tokens=2000)
+    assert "Ada was an engineer." in shown.text
+    assert "Her bridge fell in 1879." in shown.text
+    assert len(shown.text) < 700
+    assert shown.cut == 1
 
 
 def test_a_reply_can_hold_only_numbers_that_were_shown():
-    shape = prompts.numbers_up_to(3, most=20)
+    shape = prompts.limited(prompts.Numbers, 3, most=20)
     schema = json.dumps(shape.model_json_schema())
     assert '"minimum": 1' in schema
     assert '"maximum": 3' in schema
@@ -387,16 +474,18 @@ def test_any_star_keeps_its_budget_and_says_what_was_cut(title, cells, texts, da
     tokens = data.draw(st.integers(1, 900))
     segment = Segment(SegmentId("t", 0), title, title, tuple(title for _ in cells), tuple(cells))
     passages = [Passage(str(number), *text) for number, text in enumerate(texts)]
-    shown = prompts.show_star(segment, passages, tokens=tokens, start=data.draw(st.integers(1, 999)))
+    shown = prompts.show_stars([(segment, passages)] * 3, "which one?", tokens=tokens)
     if tokens >= prompts.FEWEST_PROMPT_TOKENS:
         assert estimate_tokens(shown.text) <= tokens
-        assert shown.shown >= min(1, len(passages))
-    kept = [*(passage.text for passage in passages[: shown.shown]), *filter(str.strip, cells)]
+        assert len(shown.passages) >= min(1, len(passages))
+    texts_shown = [passage.text for passage in passages if passage.passage_id in str(shown.passages)]
+    kept = [*texts_shown, *(cell for cell in cells if shown.rows and cell.strip())]
     assert shown.cut or all(prompts.one_line(text) in shown.text for text in kept)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=12), st.integers(-50, 900))
 def test_any_linked_passages_keep_their_budget(texts, tokens):
-    linked = [(number, Passage(str(number), *text)) for number, text in enumerate(texts, start=1)]
-    assert estimate_tokens(prompts.show_linked(linked, tokens=tokens)) <= max(0, tokens)
+    linked = [(number, [Passage(str(number), *text)]) for number, text in enumerate(texts, start=1)]
+    table = Table("t", "T", ("a",), (("b",),))
+    assert estimate_tokens(prompts.show_linked(linked, [table], "which?", tokens=tokens)) <= max(0, tokens)
