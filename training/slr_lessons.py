@@ -110,7 +110,7 @@ def _aggregation(example: Example, table: Table, rows: Sequence[int]) -> Iterato
 
 
 def _verifications(example: Example, corpus: Corpus, stars: int, chance: random.Random) -> Iterator[Instruction]:
-    """One conversation over the gold stars and the best wrong ones, in any order, if a gold pair is among those shown."""
+    """One conversation over the gold stars and the best wrong ones, in any order, if it shows a gold pair."""
     gold = {pair for pair in example.positives if ABSENT not in pair}
     spokes: dict[int, list[Pair]] = {}
     for pair in (*example.positives, *example.negatives):

@@ -1,0 +1,102 @@
+"""Questions about the sample corpus, with the prompts and replies of a capable model: from the question to the answer.
+
+A prompt that is not among the recorded ones fails the test. To record anew, with any OpenAI-compatible server:
+
+    HELIOS_RECORD=http://localhost:8000/v1 pytest tests/reading/test_recorded.py
+"""
+
+import json
+import os
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from helios.engine import Engine
+from helios.reading.asking import answer_question, llm_overrides
+
+pytest.importorskip("openai", reason="openai is not installed (extra llm)")
+
+RECORDED = Path(__file__).parent / "recorded.json"
+SERVER = os.environ.get("HELIOS_RECORD", "")
+ANSWERS = {
+    "Where does the longest river in the table of European rivers rise?": "Valdai Hills",
+    "What did the lunar module pilot of Apollo 12 become after leaving NASA?": "painter",
+    "In which country was the architect of the twin skyscrapers in Kuala Lumpur born?": "Argentina",
+}
+SETTINGS = [
+    "encoder.runtime=torch", "advanced.refinement.gate=1.0", "advanced.llm.call_seconds=600",
+    "advanced.llm.question_seconds=6000",
+]  # fmt: skip
+
+
+class Recording:
+    """Replies by the messages that they answer; in recording, from the server that HELIOS_RECORD names."""
+
+    def __init__(self) -> None:
+        pairs = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() and not SERVER else []
+        self.replies = {self.key(pair["messages"]): pair["reply"] for pair in pairs}
+        self.pairs = list(pairs)
+        self.unknown: list[str] = []
+
+    @staticmethod
+    def key(messages: list[dict[str, str]]) -> str:
+        return json.dumps(messages)
+
+    def reply(self, body: dict) -> str | None:
+        """What the model said to these messages, None where nothing is recorded."""
+        key = self.key(body["messages"])
+        if key not in self.replies and SERVER:
+            self.replies[key] = self._ask(body)
+            self.pairs.append({"messages": body["messages"], "reply": self.replies[key]})
+        if key not in self.replies:
+            self.unknown.append(body["messages"][-1]["content"])
+        return self.replies.get(key)
+
+    def _ask(self, body: dict) -> str:
+        request = urllib.request.Request(
+            f"{SERVER.rstrip('/')}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=600) as response:
+            return json.load(response)["choices"][0]["message"]["content"]
+
+
+@pytest.fixture(scope="module")
+def recording():
+    made = Recording()
+    yield made
+    if SERVER:
+        RECORDED.write_text(json.dumps(made.pairs, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def asking(sample_index, shared_scripted_llm, recording):
+    """The engine and its reader; the server counts no tokens, so that they are estimated from the texts."""
+    server = shared_scripted_llm
+
+    def script(body):
+        said = recording.reply(body)
+        if said is None:
+            return server.Response(status=400)
+        message = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+        return server.Response(json.dumps({"id": "1", "object": "chat.completion", "choices": [message]}).encode())
+
+    server.script = script
+    overrides = llm_overrides(server.url, "scripted", SETTINGS)
+    with Engine.open(sample_index, overrides=overrides, threads=1) as engine:
+        yield engine, engine.reader
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_a_recorded_model_answers_within_six_calls_and_twelve_thousand_tokens(asking, recording, question):
+    answer, _ = answer_question(*asking, question)
+    unknown, recording.unknown = recording.unknown, []
+    if unknown:
+        how = (__doc__ or "").partition("To record ")[2].strip()
+        pytest.fail(f"a prompt is not among the recorded ones; to record {how}\n\n{unknown[0]}")
+    assert (answer.text, answer.reader, answer.support, answer.degraded) == (ANSWERS[question], "llm", "checked", False)
+    assert answer.explanation
+    assert answer.citations
+    assert not answer.dropped
+    assert 2 <= answer.calls <= 6
+    assert 1000 <= answer.tokens <= 12_000
