@@ -219,6 +219,9 @@ class AdvancedSearchSettings(Section):
     """Edges that the learned ranking puts in order."""
     spread: int = Field(default=10, ge=0, le=1000)
     """First ranks in which what repeats a row or a passage is put back; 0 leaves the order as it is."""
+    documents: int = Field(default=100, ge=0)
+    """Best texts by BM25, and by mean vectors, that are compared where texts without a row are put in order; 0 leaves
+    them as the stages before have them."""
     filters: int = Field(default=16, ge=1)
     """Filters whose view of the index is kept for the next question."""
     verify: bool = False

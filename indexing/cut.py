@@ -200,8 +200,10 @@ def _write_tokens(whole: _Whole, store: CorpusStore, folder: Path, own: _Slice) 
             stored = whole.tokens.quantised(int(offsets[0]), int(offsets[-1]))
             before = 0 if not chunks else store.segment_count
             chunks.append(Path(scratch) / f"{len(chunks)}.npz")
+            pooled = {} if whole.tokens.pooled is None else {"pooled": whole.tokens.pooled[max(0, start - first) : max(0, stop - first)]}
             np.savez(
                 chunks[-1],
+                **pooled,
                 counts=np.diff(offsets),
                 frequencies=_frequencies(store, whole.encoder, before, before + count),
                 codes=stored.codes,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
 from helios.index.quantiser import Quantiser, centroid_count
+from helios.index.tokens import pooled_codes
 from helios.models.encoder import FloatArray, MiniLMEncoder
 from helios.models.text import passage_text, segment_text
 from indexing.stage import Arrays
@@ -97,10 +98,14 @@ def token_frequencies(texts: Sequence[str], encoder: MiniLMEncoder) -> NDArray[n
     return found
 
 
-def quantise_nodes(nodes: EncodedNodes, quantiser: Quantiser, *, vocabulary_size: int) -> Arrays:
-    """A chunk of a token store: quantised vectors, tokens of nodes, how many nodes hold each token, what was cut."""
+def quantise_nodes(nodes: EncodedNodes, quantiser: Quantiser, *, vocabulary_size: int, segments: int) -> Arrays:
+    """A chunk of a token store: quantised vectors, of passages their mean, counts of tokens, and what was cut.
+
+    The first `segments` nodes are segments.
+    """
     quantised = quantiser.encode(nodes.vectors_TD)
     bounds = np.concatenate([[0], np.cumsum(nodes.counts)])
+    passages = list(pairwise(bounds))[segments:]
     held = np.concatenate([np.zeros(0, np.int32), *(np.unique(nodes.ids[a:b]) for a, b in pairwise(bounds))])
     return {
         "cut": nodes.cut,
@@ -109,4 +114,5 @@ def quantise_nodes(nodes: EncodedNodes, quantiser: Quantiser, *, vocabulary_size
         "codes": quantised.codes,
         "scales": quantised.scales,
         "residuals": quantised.residuals,
+        "pooled": pooled_codes([nodes.vectors_TD[a:b] for a, b in passages], quantiser.dimension),
     }

@@ -3,6 +3,7 @@
 retrieval   ranked lists: AR@k, nDCG, table recall, latency; baselines beside them
 answers     EM and F1 of the answers that are read from them
 folders     right and wrong answers about people's own folders
+documents   collections of documents alone, beside BM25
 ablate      the search against variants of itself
 load        many questions at once: the same results, questions a second, memory
 sources     databases, graphs and corpora behind the routing layer
@@ -265,6 +266,46 @@ def folders(
     else:
         for table in folder_tables(found):
             Console().print(table)
+
+
+@app.command()
+def documents(
+    collections: Annotated[
+        Path, typer.Argument(metavar="COLLECTIONS", help="Folders with corpus/, queries.jsonl and qrels/ each.")
+    ],
+    indexes: Annotated[Path, typer.Option("--indexes", help="Folder with an index of each corpus/, by name.")],
+    name: Annotated[list[str] | None, typer.Option("--name", help="Only these collections; repeatable.")] = None,
+    split: Annotated[str, typer.Option("--split", help="Which judgements: the file qrels/SPLIT.tsv.")] = "test",
+    k1: Annotated[float, typer.Option("--bm25-k1", min=0.0, help="BM25's term saturation.")] = K1,
+    b: Annotated[float, typer.Option("--bm25-b", min=0.0, max=1.0, help="BM25's length normalisation.")] = B,
+    limit: Limit = None,
+    seed: Seed = 0,
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the documents of collections of text: nDCG@10 beside that of BM25 in the same run."""
+    from helios.evaluation.documents import CollectionReport, measure_collection, read_collection
+    from helios.evaluation.report import collections_table
+
+    names = name or sorted(path.parent.name for path in collections.glob("*/qrels"))
+    if not names:
+        raise EvaluationError(f"{collections}: no folder here has qrels/")
+    found: list[CollectionReport] = []
+    for one in names:
+        asked = read_collection(collections / one, split=split)[:limit]
+        with _open(indexes / one, config, overrides or []) as engine:
+            found.append(
+                _with_progress(
+                    one,
+                    len(asked),
+                    lambda progress: measure_collection(engine, one, asked, k1=k1, b=b, seed=seed, progress=progress),  # noqa: B023
+                )
+            )
+    if as_json:
+        typer.echo(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
+    else:
+        Console().print(collections_table(found))
 
 
 @app.command()

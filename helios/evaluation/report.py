@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import helios
+from helios.evaluation.documents import CollectionReport
 from helios.evaluation.evaluate import EvaluationReport, QuestionResult
 from helios.evaluation.runs import encode_edge_id
 
@@ -135,3 +136,15 @@ def folder_tables(found: Mapping[str, Any]) -> list[Table]:
             table.add_row(name, *("" if row[column] is None else f"{row[column]:g}" for column in FOLDER_COLUMNS))
         tables.append(table)
     return tables
+
+
+def collections_table(found: Iterable[CollectionReport]) -> Table:
+    """What was measured of collections of documents, as a table for a terminal."""
+    table = Table("collection", "queries", "HELIOS %", "95 % interval", "BM25 %", "times BM25", "95 % interval", "p50 ms")
+    for one in found:
+        table.add_row(
+            one.name, str(one.helios.count), f"{100 * one.helios.mean:.1f}",
+            f"{100 * one.helios.low:.1f} to {100 * one.helios.high:.1f}", f"{100 * one.bm25.mean:.1f}",
+            f"{one.ratio:.3f}", f"{one.ratio_low:.3f} to {one.ratio_high:.3f}", f"{one.p50_ms:.0f}",
+        )  # fmt: skip
+    return table

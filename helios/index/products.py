@@ -50,3 +50,21 @@ def all_products(vectors_RD: np.ndarray, columns_DQ: np.ndarray, out_RQ: np.ndar
     for row in range(0, rows, 2):
         other = min(np.int64(row + 1), rows - 1)
         two_products(vectors_RD, np.int64(row), other, dimension, columns_DQ, out_RQ, width)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def code_cosines(
+    codes_PD: np.ndarray, rows: np.ndarray, question_D: np.ndarray, places: np.ndarray, out: np.ndarray
+) -> None:
+    """out[places] = cosines of rows of codes (int8) with a question (int16); sums are of whole numbers."""
+    size = np.int64(0)
+    for d in range(len(question_D)):
+        size += np.int64(question_D[d]) * np.int64(question_D[d])
+    for n in range(len(rows)):
+        row = codes_PD[rows[n]]
+        product, own = np.int32(0), np.int32(0)
+        for d in range(len(question_D)):
+            value = np.int32(row[d])
+            product += value * np.int32(question_D[d])
+            own += value * value
+        out[places[n]] = product / np.sqrt(max(np.float64(own) * np.float64(size), 1.0))

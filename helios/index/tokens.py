@@ -1,8 +1,9 @@
 """The token store of one part: every node's token vectors, quantised, memory-mapped.
 
 Files (N nodes, T tokens, D dimensions): `offsets` int64 (N + 1), `codes` uint16 (T), `scales` uint8 (T),
-`residuals` uint8 (T, D · bits / 8), `frequencies` int32 (nodes that hold each token of the vocabulary), and
-`tokens.json`. Codes are numbers of centroids of the codebook (`helios.index.quantiser`), which lies in a folder of its
+`residuals` uint8 (T, D · bits / 8), `frequencies` int32 (nodes that hold each token of the vocabulary),
+`tokens.json`, and `pooled` int8 (P, D), the direction of the mean token vector of every passage, which older builds
+lack. Codes are numbers of centroids of the codebook (`helios.index.quantiser`), which lies in a folder of its
 own: parts share it. Nodes are numbered segments first, then passages.
 """
 
@@ -24,7 +25,8 @@ from helios.index.quantiser import FloatArray, QuantisedVectors, Quantiser
 def write_tokens(chunks: Sequence[Path], quantiser: Quantiser, directory: Path, *, encoder: dict[str, Any]) -> int:
     """Join chunks, in order, into the arrays of a token store; bounded by one chunk of memory.
 
-    A chunk is an .npz of `counts` (tokens of each of its nodes), `frequencies`, `codes`, `scales` and `residuals`.
+    A chunk is an .npz of `counts` (tokens of each of its nodes), `frequencies`, `codes`, `scales`, `residuals` and, if
+    the store is to have them, `pooled`.
     Returns the number of tokens.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -46,6 +48,9 @@ def write_tokens(chunks: Sequence[Path], quantiser: Quantiser, directory: Path, 
         _fill(joined, (_load(chunk, name) for chunk in chunks))
         joined.flush()
     np.save(directory / "offsets.npy", offsets)
+    pooled = [_load(chunk, "pooled") for chunk in chunks if _has(chunk, "pooled")]
+    if chunks and len(pooled) == len(chunks):
+        np.save(directory / "pooled.npy", np.concatenate(pooled))
     frequencies = [_load(chunk, "frequencies") for chunk in chunks]
     np.save(directory / "frequencies.npy", np.sum(frequencies, axis=0, dtype=np.int32))
     description = {
@@ -56,6 +61,18 @@ def write_tokens(chunks: Sequence[Path], quantiser: Quantiser, directory: Path, 
     }
     (directory / "tokens.json").write_text(json.dumps(description | {"encoder": encoder}, indent=2) + "\n")
     return total
+
+
+def pooled_codes(vectors: Sequence[FloatArray], dimension: int) -> NDArray[np.int8]:
+    """The directions of the mean token vectors of texts (n, D) as whole numbers: (texts, D)."""
+    means = np.array([own.mean(axis=0) for own in vectors], np.float32).reshape(len(vectors), dimension)
+    largest = np.maximum(np.abs(means).max(axis=1, keepdims=True), 1e-9)
+    return np.asarray(np.rint(127.0 * means / largest), np.int8)
+
+
+def _has(chunk: Path, name: str) -> bool:
+    with np.load(chunk) as arrays:
+        return name in arrays
 
 
 def _load(chunk: Path, name: str) -> NDArray[Any]:
@@ -94,6 +111,9 @@ class TokenStore:
             self.frequencies = map_array(directory / "frequencies.npy", np.int32)
         width = self.quantiser.residual_bytes
         self.residuals: NDArray[np.uint8] = map_array(directory / "residuals.npy", np.uint8, len(self.codes), width)
+        self.pooled: NDArray[np.int8] | None = None
+        if (directory / "pooled.npy").is_file():
+            self.pooled = map_array(directory / "pooled.npy", np.int8, None, self.quantiser.dimension)
         check_offsets(directory / "offsets.npy", self.offsets, len(self.codes))
         check_below(directory / "codes.npy", self.codes, len(self.quantiser.centroids_KD))
 

@@ -28,7 +28,7 @@ from helios.index.lexical import (
     term_hash,
 )
 from helios.index.maxsim import QueryTables, node_bounds, node_maxima
-from helios.index.products import padded, products
+from helios.index.products import code_cosines, padded, products
 from helios.index.quantiser import Quantiser
 from helios.index.tokens import TokenStore
 from helios.models.encoder import TokenVectors
@@ -39,6 +39,8 @@ MIN_WEIGHT = 0.1
 """What a token that every node holds still counts."""
 SHARED_OUT = 4096
 """Pieces of work from which on threads share them."""
+CODE_RANGE = 16383
+"""The largest value of a question's mean vector as whole numbers: its products with int8 add up within an int32."""
 PATTERN_RANGE = 127
 """The largest product with a residual pattern, as an int8: hundreds of them add up within an int16."""
 
@@ -261,6 +263,26 @@ class VisibleTokens:
         for part, places, own in self.numbering.by_part(nodes):
             tables = query.tables[self._codec_of[part]]
             threads.split(len(own), node_maxima, own, places, self.stores[part].stored, tables, out)
+        return out
+
+    @property
+    def has_pooled(self) -> bool:
+        """Whether every part holds pooled vectors of its passages."""
+        return all(store.pooled is not None for store in self.stores)
+
+    def pooled_cosines(self, query: Query, passages: Numbers) -> FloatArray:
+        """Cosines of the question's mean token vector with those of some passages, counted from 0: (passages).
+
+        ValueError where a part has no pooled vectors (`has_pooled`).
+        """
+        question = query.tokens.vectors.mean(axis=0)
+        codes = np.rint(CODE_RANGE * question / max(float(np.abs(question).max()), 1e-9)).astype(np.int16)
+        out = np.empty(len(passages), np.float32)
+        for part, places, own in self.numbering.by_part(passages + self.numbering.segment_count):
+            pooled = self.stores[part].pooled
+            if pooled is None:
+                raise ValueError(f"part {part} was built without pooled vectors")
+            code_cosines(pooled, own - self.numbering.part_segments[part], codes, places, out)
         return out
 
     def lengths_of(self, nodes: Numbers) -> Numbers:

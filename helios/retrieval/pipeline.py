@@ -17,6 +17,7 @@ from helios.config import Config
 from helios.errors import ConfigError
 from helios.index.reader import IndexReader
 from helios.models.encoder import MiniLMEncoder, TokenEncoder
+from helios.retrieval.documents import DocumentOrder, DocumentWeights
 from helios.retrieval.edges import EdgeRetrieval
 from helios.retrieval.expansion.candidates import PAIR_FEATURES, Reach
 from helios.retrieval.expansion.model import PairModel
@@ -87,7 +88,7 @@ class Models:
             retrieval = self._once(key, lambda: EdgeRetrieval(fused.scale, advanced.candidates, advanced.exact))
             scorer = ranking or self._once(("fused edges", id(fused)), lambda: FusedEdges(fused.scale))
         rerank = self.reranking(config, ranking)
-        stages = [retrieval, ranking, rerank, self.expansion(config, scorer, rerank)]
+        stages = [retrieval, ranking, rerank, self.documents(config), self.expansion(config, scorer, rerank)]
         stages += [self.refinement(config, scorer), self.spreading(config)]
         return Pipeline(tuple(stage for stage in stages if stage is not None), fused, encoder)
 
@@ -159,6 +160,11 @@ class Models:
             nodes = self._node_scorer(config, nodes)
         reach = Reach(rows=settings.seeds, tables=settings.tables, within=settings.within)
         return self._once(key, lambda: Expansion(model, scorer, reach, settings.beam, nodes))
+
+    def documents(self, config: Config) -> Stage | None:
+        """The order of texts that no row links to."""
+        joining = config.advanced.search.documents
+        return DocumentOrder(self._once("documents", DocumentWeights.load), joining) if joining else None
 
     def refinement(self, config: Config, scorer: EdgeScorer) -> Stage | None:
         """Star-based refinement."""

@@ -103,7 +103,7 @@ class EncodeStage:
     """Corpus store and codebook → token store; every finished chunk survives a crash."""
 
     name: str = "encode"
-    version: int = 2
+    version: int = 3
     component: str | None = "tokens"
     inputs: tuple[str, ...] = ("ingest", "codebook")
     settings: tuple[str, ...] = (*ENCODING, "tokens", "advanced.encoder.chunk")
@@ -129,7 +129,8 @@ class EncodeStage:
                 encoded = _kept(kept, number) or encode_nodes(store, encoder, number * size, stop)
                 if saving is not None:
                     saving.result()
-                saving = behind.submit(_save, chunks, number, encoded, quantiser, encoder)
+                segments = min(max(store.segment_count - number * size, 0), stop - number * size)
+                saving = behind.submit(_save, chunks, number, encoded, quantiser, encoder, segments)
                 context.meter.advance(stop - number * size)
             if saving is not None:
                 saving.result()
@@ -149,9 +150,12 @@ def _kept(kept: Chunks, number: int) -> EncodedNodes | None:
     return EncodedNodes(**kept.load(number)) if kept.path(number).exists() else None
 
 
-def _save(chunks: Chunks, number: int, encoded: EncodedNodes, quantiser: Quantiser, encoder: MiniLMEncoder) -> None:
+def _save(
+    chunks: Chunks, number: int, encoded: EncodedNodes, quantiser: Quantiser, encoder: MiniLMEncoder, segments: int
+) -> None:
     """Quantise and save one chunk; runs beside the encoding of the next, so two chunks are in memory."""
-    chunks.save(number, quantise_nodes(encoded, quantiser, vocabulary_size=encoder.vocabulary_size))
+    vocabulary = encoder.vocabulary_size
+    chunks.save(number, quantise_nodes(encoded, quantiser, vocabulary_size=vocabulary, segments=segments))
 
 
 def _cut(chunks: Chunks) -> dict[str, int]:

@@ -67,7 +67,8 @@ def test_chunks_hold_what_the_encoder_gives(store, encoder, quantiser):
     nodes = encode_nodes(store, encoder, start, stop)
     found = list(encoder.encode_documents(list(node_texts(store, start, stop))))
     np.testing.assert_array_equal(nodes.vectors_TD, np.concatenate([node.vectors for node in found]))
-    chunk = quantise_nodes(nodes, quantiser, vocabulary_size=encoder.vocabulary_size)
+    chunk = quantise_nodes(nodes, quantiser, vocabulary_size=encoder.vocabulary_size, segments=3)
+    assert chunk["pooled"].shape == (3, encoder.dimension)  # of the passages alone
     assert chunk["counts"].tolist() == [len(node.ids) for node in found]
     assert chunk["cut"].tolist() == nodes.cut.tolist() == [0] * 6
     assert len(chunk["codes"]) == len(chunk["scales"]) == len(chunk["residuals"]) == chunk["counts"].sum()
@@ -98,7 +99,8 @@ def test_tokens_that_no_window_reads_are_counted(store, encoder, quantiser, tmp_
     assert nodes.cut[0] == 0
     assert kept[1] < 2 * 64
     assert nodes.cut[1] + kept[1] == pytest.approx(2002, abs=3)  # the full stop is read, and not kept
-    assert quantise_nodes(nodes, quantiser, vocabulary_size=short.vocabulary_size)["cut"].tolist() == nodes.cut.tolist()
+    chunk = quantise_nodes(nodes, quantiser, vocabulary_size=short.vocabulary_size, segments=0)
+    assert chunk["cut"].tolist() == nodes.cut.tolist()
 
 
 def test_a_small_corpus_is_encoded_once(tmp_path, monkeypatch):

@@ -73,7 +73,7 @@ class LateReranking:
             return state
         seen = set(state.ranked.edges)
         known = [scored for scored in state.subgraph.edges[: self.first] if scored.edge in seen]
-        head = self._worth_reading(state.index, known)
+        head = self._worth_reading(state.index, known) if any(one.edge.segment is not None for one in known) else []
         if not head:
             return state
         if not state.in_time():
