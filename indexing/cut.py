@@ -44,7 +44,7 @@ from helios.index.tombstones import Tombstones
 from helios.models.encoder import MiniLMEncoder
 from indexing.commit import corpus_sha256, link_file, write_tombstones
 from indexing.encoding import node_texts, token_frequencies
-from indexing.stage import BuildRequest, file_entries
+from indexing.stage import Arrays, BuildRequest, file_entries
 from indexing.stages.encode import load_encoder
 
 Numbers = NDArray[np.int64]
@@ -200,10 +200,9 @@ def _write_tokens(whole: _Whole, store: CorpusStore, folder: Path, own: _Slice) 
             stored = whole.tokens.quantised(int(offsets[0]), int(offsets[-1]))
             before = 0 if not chunks else store.segment_count
             chunks.append(Path(scratch) / f"{len(chunks)}.npz")
-            pooled = {} if whole.tokens.pooled is None else {"pooled": whole.tokens.pooled[max(0, start - first) : max(0, stop - first)]}
             np.savez(
                 chunks[-1],
-                **pooled,
+                **_pooled(whole, max(0, start - first), max(0, stop - first)),
                 counts=np.diff(offsets),
                 frequencies=_frequencies(store, whole.encoder, before, before + count),
                 codes=stored.codes,
@@ -211,6 +210,11 @@ def _write_tokens(whole: _Whole, store: CorpusStore, folder: Path, own: _Slice) 
                 residuals=stored.residuals,
             )
         return write_tokens(chunks, whole.tokens.quantiser, folder, encoder=whole.tokens.encoder)
+
+
+def _pooled(whole: _Whole, start: int, stop: int) -> Arrays:
+    """Mean vectors of passages [start, stop) of the whole; nothing where it was built without."""
+    return {} if whole.tokens.pooled is None else {"pooled": whole.tokens.pooled[start:stop]}
 
 
 def _frequencies(store: CorpusStore, encoder: MiniLMEncoder, start: int, stop: int) -> NDArray[np.int32]:

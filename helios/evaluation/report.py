@@ -140,7 +140,9 @@ def folder_tables(found: Mapping[str, Any]) -> list[Table]:
 
 def collections_table(found: Iterable[CollectionReport]) -> Table:
     """What was measured of collections of documents, as a table for a terminal."""
-    table = Table("collection", "queries", "HELIOS %", "95 % interval", "BM25 %", "times BM25", "95 % interval", "p50 ms")
+    table = Table(
+        "collection", "queries", "HELIOS %", "95 % interval", "BM25 %", "times BM25", "95 % interval", "p50 ms"
+    )
     for one in found:
         table.add_row(
             one.name, str(one.helios.count), f"{100 * one.helios.mean:.1f}",

@@ -16,8 +16,8 @@ from helios.index.manifest import FileEntry
 SMALL = 1 << 20
 """Bytes up to which a file is read whatever it holds; a millisecond at most."""
 PAYLOAD = (
-    "tokens/codes.npy", "tokens/scales.npy", "tokens/residuals.npy", "lexical/nodes.npy", "lexical/counts.npy",
-    "corpus/tables.arrow", "corpus/passages.arrow",
+    "tokens/codes.npy", "tokens/scales.npy", "tokens/residuals.npy", "tokens/pooled.npy", "lexical/nodes.npy",
+    "lexical/counts.npy", "corpus/tables.arrow", "corpus/passages.arrow",
 )  # fmt: skip
 
 

@@ -62,6 +62,8 @@ class PartFiles:
         folder, codebook = self.view.verified("tokens"), self.view.verified_codebook()
         store, counts = TokenStore(folder, codebook=codebook, opened=self._codebooks), self.view.part.counts
         self._agree("tokens", store.node_count, counts.segments + counts.passages, "nodes")
+        if store.pooled is not None:
+            self._agree("tokens", len(store.pooled), counts.passages, "mean vectors")
         return store
 
     @once

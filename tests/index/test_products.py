@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from helios.index.products import products, weighted_sums
+from helios.index.products import code_cosines, products, weighted_sums
 from helios.index.simd import LANES
 
 values = st.floats(-8, 8, width=32)
@@ -36,3 +36,15 @@ def test_weighted_sums_take_flags_and_keep_the_precision_of_the_weights():
     for kind in (np.float32, np.float64):
         found = weighted_sums(held, np.array([0.5, 4.0, 0.25], kind))
         assert found.dtype == kind and found.tolist() == [0.75, 0.0]
+
+
+def test_cosines_with_codes_are_those_of_numpy():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(-127, 128, (6, 384)).astype(np.int8)
+    codes[5] = 0
+    question = rng.integers(-16383, 16384, 384).astype(np.int16)
+    rows, out = np.array([5, 0, 3]), np.full(4, -9, np.float32)
+    code_cosines(codes, rows, question, np.array([2, 0, 3]), out)
+    unit = question / np.linalg.norm(question)
+    expected = [codes[n].astype(float) @ unit / np.linalg.norm(codes[n].astype(float)) for n in (0, 3)]
+    np.testing.assert_allclose(out, [expected[0], -9, 0, expected[1]], atol=1e-6)
