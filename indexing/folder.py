@@ -1,10 +1,10 @@
 """The index of a folder that is just asked: kept in the user's cache, brought up to date before each question."""
 
 import hashlib
-import os
 import re
 from pathlib import Path
 
+from helios import places
 from helios.config import Config
 from helios.errors import CorpusError
 from indexing.cli import available_cores
@@ -30,6 +30,5 @@ def index_of_folder(folder: Path, config: Config | None = None) -> Path:
 def cache_folder(folder: Path) -> Path:
     """Where a folder's index is kept: below $XDG_CACHE_HOME, or ~/.cache, by the folder's name and place."""
     place = folder.resolve()
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     name = re.sub(r"[^\w.-]+", "-", place.name) or "root"
-    return Path(home) / "helios" / "folders" / f"{name}-{hashlib.sha256(str(place).encode()).hexdigest()[:12]}"
+    return places.cache_folder() / "folders" / f"{name}-{hashlib.sha256(str(place).encode()).hexdigest()[:12]}"

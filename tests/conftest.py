@@ -28,6 +28,16 @@ settings.register_profile("random", BUSY)  # other examples every time: `pytest 
 settings.load_profile("same everywhere")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_home(tmp_path_factory: pytest.TempPathFactory):
+    """A cache that all tests of a run share, and that the commands they start find too."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(shared / "cache"))
+        yield shared / "cache"
+
+
 @pytest.fixture(scope="session")
 def encoder() -> MiniLMEncoder:
     """The embedded encoder on its slowest and most exact route."""

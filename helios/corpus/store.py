@@ -362,17 +362,17 @@ def _is_sound(column: Any) -> bool:
     if column.null_count:
         return False
     if pa.types.is_list(column.type):
-        offsets, end = column.offsets.to_numpy(), len(column.values)
+        end = len(column.values)
         if not _is_sound(column.values):
             return False
     elif pa.types.is_string(column.type):
-        _, places, text = column.buffers()
-        offsets = np.zeros(1, np.int32)
-        if len(column):
-            offsets = np.frombuffer(places, np.int32, len(column) + 1, column.offset * 4)
+        text = column.buffers()[2]
         end = text.size if text is not None else 0
     else:
         return True
+    offsets = np.zeros(1, np.int32)
+    if len(column):  # from the buffer: pyarrow's own way to numpy imports pandas, half a second
+        offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
     return bool(offsets[0] >= 0 and offsets[-1] <= end and np.all(offsets[:-1] <= offsets[1:]))
 
 

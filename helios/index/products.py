@@ -4,10 +4,14 @@ A linear-algebra library shares out what it deems large, and its threads then wa
 OpenBLAS each question cost 50 ms of a second core so. It also sums in another order when a matrix has more rows.
 """
 
+import sys
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
+from numba.np import linalg
 from numpy.typing import NDArray
 
 from helios.index.simd import LANES, two_products
@@ -38,7 +42,18 @@ def weighted_sums(values_XT: NDArray[Any], weights_T: NDArray[Real]) -> NDArray[
 
 
 def load_kernels() -> None:
-    """Numba's own start, which the first kernel of a process waits for: to be had while encoders are compiled."""
+    """Numba's own start, which the first kernel of a process waits for: to be had while encoders are compiled.
+
+    Numba looks whether scipy brings a linear-algebra library, which takes a quarter of a second. It is told that there
+    is one if there is scipy: a kernel that multiplies matrices looks for itself when it is compiled.
+    """
+    looks = getattr(linalg, "ensure_blas", None)
+    if looks is not None and find_spec("scipy") is not None and "numba.np.arraymath" not in sys.modules:
+        linalg.ensure_blas = lambda: None
+        try:
+            import_module("numba.np.arraymath")
+        finally:
+            linalg.ensure_blas = looks
     products(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32))
 
 

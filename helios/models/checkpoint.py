@@ -161,34 +161,34 @@ def local_name(name: str) -> str:
 
 
 def read_tensors(path: Path) -> tuple[dict[str, FloatArray], dict[str, str]]:
-    """The floating-point tensors of a safetensors file in fp32, and its metadata; ModelError if it cannot be read."""
-    from safetensors import SafetensorError, deserialize, safe_open
+    """The floating-point tensors of a safetensors file in fp32, and its metadata; ModelError if it cannot be read.
+
+    Tensors that are stored in fp32 are mapped, not copied: read only, and loaded when they are used.
+    """
+    from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="np") as file:
+        with safe_open(path, framework="np") as file:  # checks that header and data fit together
             metadata = dict(file.metadata() or {})
-        stored: Any = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
-    except (OSError, SafetensorError) as error:
+        stored = np.memmap(path, np.uint8, "r")
+        start = 8 + int.from_bytes(stored[:8].tobytes(), "little")
+        header = json.loads(stored[8:start].tobytes())
+    except (OSError, ValueError, SafetensorError) as error:
         raise ModelError(f"{path}: no readable model ({error})") from error
-    return {name: _fp32(one) for name, one in stored if one["dtype"] in _FLOATS}, metadata
+    data = np.asarray(stored[start:])
+    floats = {name: one for name, one in header.items() if one.get("dtype") in _FLOATS}
+    return {name: _fp32(data[slice(*one["data_offsets"])], one) for name, one in floats.items()}, metadata
 
 
-_FLOATS = ("F64", "F32", "F16", "BF16")
+_FLOATS = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 
-def _fp32(stored: Mapping[str, object]) -> FloatArray:
+def _fp32(data: NDArray[np.uint8], stored: Mapping[str, Any]) -> FloatArray:
     """A stored tensor in fp32; bf16 is the upper half of one."""
-    data, shape = stored["data"], stored["shape"]
-    match stored["dtype"]:
-        case "BF16":
-            halves = np.frombuffer(data, np.uint16)  # type: ignore[call-overload]
-            values = (halves.astype(np.uint32) << 16).view(np.float32)
-        case "F16" | "F64" as kind:
-            values = np.frombuffer(data, np.float16 if kind == "F16" else np.float64).astype(np.float32)  # type: ignore[call-overload]
-        case _:
-            values = np.frombuffer(data, np.float32)  # type: ignore[call-overload]
-    reshaped: FloatArray = values.reshape(shape)
-    return reshaped
+    values = data.view(_FLOATS[stored["dtype"]])
+    if stored["dtype"] == "BF16":
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(values, np.float32).reshape(stored["shape"])
 
 
 def _updated(tensors: dict[str, FloatArray], path: Path) -> dict[str, FloatArray]:
@@ -210,5 +210,8 @@ def _updated(tensors: dict[str, FloatArray], path: Path) -> dict[str, FloatArray
         down, up, weight = stored[name], stored.get(f"{name.removesuffix('.A')}.B"), tensors.get(target)
         if weight is None or up is None or (up.shape[0], down.shape[1]) != weight.shape:
             raise ModelError(f"{path}: {name} does not fit {target} of this encoder; was it trained from another base?")
-        tensors[target] = weight + scale * (up @ down)
+        update = up @ down
+        update *= scale
+        update += weight
+        tensors[target] = update
     return {name: tensor for name, tensor in stored.items() if name.startswith("head.")}

@@ -1,17 +1,25 @@
 """A BERT-shaped encoder as an OpenVINO graph, made from its weights: no torch, no tracing, a third of a second.
 
+What was compiled is kept in the user's cache (`Kept`), from which it is mapped in a fraction of that time.
+
 Each text is read alone, at its own length: a vector then depends on nothing but its text, however many others are
 read at the same moment, and no padding is computed. Several texts run at once, one processor each.
 
 Shape legend: B batch, L tokens, D hidden size, H heads.
 """
 
+import logging
+import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,9 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.models.checkpoint import BertConfig, Checkpoint
+from helios.places import cache_folder
+
+log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
+KEPT = 4
+"""Compiled models in the cache, 90 MB each; the oldest go first."""
+_DIGEST = sha256().digest_size
+_MAPPED: dict[Path, Any] = {}
+"""Files of the cache that models of this process read from: OpenVINO does not hold them, so they are never let go."""
 
 
 def is_installed() -> bool:
@@ -32,9 +48,18 @@ def is_installed() -> bool:
 class CompiledBert:
     """Unit token vectors of single texts; threads may share it, and each has a request of its own."""
 
-    def __init__(self, checkpoint: Checkpoint, *, bf16: bool, lanes: int = 1) -> None:
+    def __init__(
+        self, read: Callable[[], Checkpoint], *, bf16: bool, lanes: int = 1, fingerprint: str | None = None
+    ) -> None:
+        """`read` is called if the model is not in the cache, where it has the name that its `fingerprint` gives."""
         self.lanes = lanes
-        self._compiled = compiled(bert_graph(checkpoint), bf16=bf16, lanes=lanes)
+        kept = None if fingerprint is None else Kept.of(fingerprint, _settings(bf16=bf16, lanes=lanes))
+        model = None if kept is None else kept.read()
+        if model is None:
+            model = compiled(bert_graph(read()), bf16=bf16, lanes=lanes)
+            if kept is not None:
+                kept.write(model)
+        self._compiled = model
         self._own = threading.local()
         self._pool = ThreadPoolExecutor(lanes, thread_name_prefix="encode") if lanes > 1 else None
 
@@ -55,12 +80,78 @@ class CompiledBert:
 
 def compiled(graph: Any, *, bf16: bool, lanes: int) -> Any:
     """A graph compiled for the processor, with `lanes` streams of one thread each."""
-    settings = {
+    return silent_openvino().Core().compile_model(graph, "CPU", _settings(bf16=bf16, lanes=lanes))
+
+
+def _settings(*, bf16: bool, lanes: int) -> dict[str, Any]:
+    return {
         "INFERENCE_PRECISION_HINT": "bf16" if bf16 else "f32",
         "INFERENCE_NUM_THREADS": lanes,
         "NUM_STREAMS": lanes,
     }
-    return silent_openvino().Core().compile_model(graph, "CPU", settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A compiled model in the user's cache, followed by its SHA-256; whatever is wrong with it, it is made again.
+
+    Its name stands for all that changes it: the weights, the settings, this file, OpenVINO and the processor.
+    """
+
+    path: Path
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, fingerprint: str, settings: dict[str, Any]) -> "Kept":
+        """The place of a model that `fingerprint` tells from others."""
+        openvino = silent_openvino()
+        core = openvino.Core()
+        machine = [core.get_property("CPU", name) for name in ("FULL_DEVICE_NAME", "OPTIMIZATION_CAPABILITIES")]
+        parts = (fingerprint, settings, openvino.__version__, machine, _instructions(), Path(__file__).read_bytes())
+        return cls(cache_folder() / "compiled" / f"{sha256(repr(parts).encode()).hexdigest()[:32]}.bin", settings)
+
+    def read(self) -> Any | None:
+        """The model, mapped from the cache; None where there is none that is whole."""
+        try:
+            if self.path not in _MAPPED:
+                stored = np.memmap(self.path, np.uint8, "c")  # OpenVINO takes no array that is read only
+                if sha256(stored[:-_DIGEST]).digest() != stored[-_DIGEST:].tobytes():
+                    raise ValueError("its SHA-256 is another")
+                _MAPPED[self.path] = silent_openvino().Tensor(np.asarray(stored[:-_DIGEST]), shared_memory=True)
+            return silent_openvino().Core().import_model(_MAPPED[self.path], "CPU", self.settings)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, RuntimeError, TypeError) as error:  # OpenVINO raises RuntimeError
+            log.info("%s: not used (%s); the model is compiled again", self.path, error)
+            return None
+
+    def write(self, model: Any) -> None:
+        """Keep a model, and forget the oldest ones; without a word where the cache cannot be written."""
+        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+        try:
+            content = model.export_model().getbuffer()
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.write(sha256(content).digest())
+            temporary.replace(self.path)
+            found = sorted(self.path.parent.glob("*.bin"), key=lambda path: path.stat().st_mtime)
+            for old in found[:-KEPT]:
+                old.unlink(missing_ok=True)
+        except (OSError, RuntimeError) as error:
+            log.info("%s: the compiled model is not kept (%s)", self.path, error)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _instructions() -> str:
+    """What this processor can compute, where the system says so."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
 def silent_openvino() -> ModuleType:

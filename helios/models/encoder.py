@@ -244,12 +244,15 @@ class MiniLMEncoder:
     @once
     def _documents(self) -> Route:
         """The fastest way through this machine."""
-        return document_route(self._checkpoint, self.runtime, self.threads, batch_tokens=self.batch_tokens)
+        return document_route(
+            lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=self.batch_tokens,
+            fingerprint=self.fingerprint,
+        )  # fmt: skip
 
     @once
     def _questions(self) -> Route:
         """The most exact one, of one thread: a question is too short to share out."""
-        return question_route(self._checkpoint, self.runtime)
+        return question_route(lambda: self._checkpoint, self.runtime, fingerprint=self.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A route turns lists of token numbers into unit vectors, one array (L, D) a text,
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal, Protocol
@@ -31,8 +31,10 @@ class Route(Protocol):
 class OpenVinoRoute:
     """Every text alone, one processor each."""
 
-    def __init__(self, checkpoint: Checkpoint, *, bf16: bool, threads: int) -> None:
-        self._bert = CompiledBert(checkpoint, bf16=bf16, lanes=threads)
+    def __init__(
+        self, read: Callable[[], Checkpoint], *, bf16: bool, threads: int, fingerprint: str | None = None
+    ) -> None:
+        self._bert = CompiledBert(read, bf16=bf16, lanes=threads, fingerprint=fingerprint)
 
     def encode(self, texts: Sequence[Sequence[int]]) -> Iterator[FloatArray]:
         """Unit vectors of every text's tokens; long texts first, so that no processor waits for the last one."""
@@ -72,18 +74,23 @@ class TorchRoute:
         return unit
 
 
-def document_route(checkpoint: Checkpoint, runtime: Runtime, threads: int, *, batch_tokens: int) -> Route:
-    """The fastest route for texts that are indexed or read again; ModelError for a runtime that is not installed."""
+def document_route(
+    read: Callable[[], Checkpoint], runtime: Runtime, threads: int, *, batch_tokens: int, fingerprint: str
+) -> Route:
+    """The fastest route for texts that are indexed or read again; ModelError for a runtime that is not installed.
+
+    `read` reads the weights, which a model from the user's cache does without: it is found by the `fingerprint`.
+    """
     if _uses_openvino(runtime):
-        return OpenVinoRoute(checkpoint, bf16=supports_bf16(), threads=threads)
-    return TorchRoute(checkpoint, bf16=supports_bf16(), batch_tokens=batch_tokens)
+        return OpenVinoRoute(read, bf16=supports_bf16(), threads=threads, fingerprint=fingerprint)
+    return TorchRoute(read(), bf16=supports_bf16(), batch_tokens=batch_tokens)
 
 
-def question_route(checkpoint: Checkpoint, runtime: Runtime) -> Route:
+def question_route(read: Callable[[], Checkpoint], runtime: Runtime, *, fingerprint: str) -> Route:
     """The most exact route, of one thread; ModelError for a runtime that is not installed."""
     if _uses_openvino(runtime):
-        return OpenVinoRoute(checkpoint, bf16=False, threads=1)
-    return TorchRoute(checkpoint, bf16=False, batch_tokens=1)
+        return OpenVinoRoute(read, bf16=False, threads=1, fingerprint=fingerprint)
+    return TorchRoute(read(), bf16=False, batch_tokens=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,7 @@ def _routes(checkpoint: Checkpoint, threads: int) -> Iterator[tuple[str, Route]]
         if has_torch():
             yield f"torch {precision}", TorchRoute(checkpoint, bf16=bf16, batch_tokens=4096)
         if is_installed():
-            yield f"openvino {precision}", OpenVinoRoute(checkpoint, bf16=bf16, threads=threads)
+            yield f"openvino {precision}", OpenVinoRoute(lambda: checkpoint, bf16=bf16, threads=threads)
 
 
 def has_torch() -> bool:
