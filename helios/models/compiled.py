@@ -115,7 +115,7 @@ class Kept:
         try:
             if self.path not in _MAPPED:
                 stored = np.memmap(self.path, np.uint8, "c")  # OpenVINO takes no array that is read only
-                if sha256(stored[:-_DIGEST]).digest() != stored[-_DIGEST:].tobytes():
+                if sha256(stored.data[:-_DIGEST]).digest() != stored.data[-_DIGEST:].tobytes():
                     raise ValueError("its SHA-256 is another")
                 _MAPPED[self.path] = silent_openvino().Tensor(np.asarray(stored[:-_DIGEST]), shared_memory=True)
             return silent_openvino().Core().import_model(_MAPPED[self.path], "CPU", self.settings)

@@ -173,6 +173,7 @@ def test_a_load_of_several_clients(sample_index):
     rows = reported(*command, "--repeat", "2")["rows"]
     assert [(row["clients"], row["questions"], row["differing"]) for row in rows] == [(1, 8, 0), (3, 8, 0)]
     assert all(0 < row["p50_ms"] <= row["p95_ms"] and row["memory_mb"] > 0 for row in rows)
+    assert all(row["processor_ms"] > 0 and row["early_mb"] is None for row in rows)
     told = run_eval(*command)
     assert told.exit_code == 0
     assert "differing" in told.output
