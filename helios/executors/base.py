@@ -5,11 +5,14 @@ execute(query, limits) -> ResultSet        or QueryRejected, QueryTimeout, Query
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
+from time import monotonic
 from typing import Any, Protocol
 
 from pydantic import Field
 
 from helios.config import Section
+from helios.errors import QueryTimeout
 from helios.executors.values import Value
 
 
@@ -41,6 +44,30 @@ class Limits(Section):
     """Bytes of all values together, as text."""
     max_memory: int = Field(default=2**30, ge=2**26)
     """Bytes of memory that the process of an embedded engine may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a query is given up, on the clock of the wall: reading it and waiting for an engine count too."""
+
+    at: float
+    """An instant of time.monotonic()."""
+    seconds: float
+    """What the query was given."""
+
+    @classmethod
+    def after(cls, seconds: float) -> "Deadline":
+        return cls(monotonic() + seconds, seconds)
+
+    def left(self) -> float:
+        """Seconds until then; QueryTimeout where there are none."""
+        left = self.at - monotonic()
+        if left <= 0:
+            raise QueryTimeout(self.seconds)
+        return left
+
+
+NEVER = Deadline(inf, inf)
 
 
 @dataclass(frozen=True, slots=True)

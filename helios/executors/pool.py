@@ -19,7 +19,7 @@ import psutil
 
 import helios
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
-from helios.executors.base import Limits, NativeQuery, ResultSet
+from helios.executors.base import Deadline, Limits, NativeQuery, ResultSet
 from helios.executors.values import dumps, loads
 from helios.executors.worker import HEADER
 
@@ -29,7 +29,10 @@ START_SECONDS = 30.0
 REPLY_FACTOR = 8
 """A reply may be so many times as long as its values: tags, escapes."""
 REPLY_EXTRA = 2**20
-PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV")
+PASSED_ON = (
+    "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)  # fmt: skip
 """What a worker sees of the environment: no keys, no passwords."""
 
 
@@ -41,6 +44,8 @@ class Engine:
     options: Mapping[str, Any] = field(default_factory=dict)
     address_space: int | None = None
     """Bytes of virtual memory, for engines that do not reserve much more than they use."""
+    network: bool = False
+    """Whether the engine is a client of a server."""
 
 
 class WorkerPool:
@@ -56,13 +61,18 @@ class WorkerPool:
         self._closed = False
         self._changed = threading.Condition()
 
-    def run(self, query: NativeQuery, limits: Limits, *, spent: float = 0.0) -> ResultSet:
-        """Run a query that its guard has passed; `spent` seconds of its time are gone already."""
+    def run(self, query: NativeQuery, limits: Limits, deadline: Deadline | None = None) -> ResultSet:
+        """Run a query that its guard has passed, until `deadline` (by default the limits' seconds from now).
+
+        The start of a process does not count; waiting for one that is busy does.
+        """
+        deadline = deadline or Deadline.after(limits.timeout)
         replied = False
-        worker = self._take(limits.timeout)
+        began = monotonic()
+        worker = self._take(deadline.left())
         try:
             started = monotonic()
-            reply = worker.ask(query, limits, started + limits.timeout - spent)
+            reply = worker.ask(query, limits, deadline.at + max(0.0, worker.ready_at - began))
             replied = True
         except QueryFailed:
             if self._closed:
@@ -73,7 +83,7 @@ class WorkerPool:
                 self._give(worker)
             else:
                 self._drop(worker)
-        return _result(reply, (monotonic() - started) * 1e3)
+        return _result(reply, limits, (monotonic() - started) * 1e3)
 
     def warm_up(self) -> None:
         """Have one worker ready; SourceUnavailable where the engine cannot open the source."""
@@ -167,13 +177,17 @@ class Worker:
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
         self._memory = psutil.Process(self._process.pid)
-        setup = {"engine": engine.opener, "options": engine.options, "address_space": engine.address_space}
+        setup = {
+            "engine": engine.opener, "options": engine.options, "address_space": engine.address_space,
+            "network": engine.network,
+        }  # fmt: skip
         ready = False
         try:
             reply = self._exchange(dumps(setup), monotonic() + START_SECONDS, None, REPLY_EXTRA)
             if "error" in reply:
                 raise SourceUnavailable(reply["message"])
             ready = True
+            self.ready_at = monotonic()
         except (QueryTimeout, QueryFailed) as error:
             raise SourceUnavailable(f"the engine's process did not start ({error})") from error
         finally:
@@ -264,11 +278,15 @@ def _environment() -> dict[str, str]:
     return environment | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _result(reply: Mapping[str, Any], milliseconds: float) -> ResultSet:
+def _result(reply: Mapping[str, Any], limits: Limits, milliseconds: float) -> ResultSet:
     match reply.get("error"):
         case None:
             return ResultSet(tuple(reply["columns"]), tuple(reply["rows"]), reply["truncated"], milliseconds)
         case "rejected":
             raise QueryRejected(reply["reason"], reply["part"])
+        case "timeout":
+            raise QueryTimeout(limits.timeout)
+        case "unavailable":
+            raise SourceUnavailable(reply["message"])
         case _:
             raise QueryFailed(reply["message"])

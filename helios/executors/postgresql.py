@@ -21,7 +21,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
-from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.sql.embedded import checked_parameters, guarded
 from helios.executors.sql.guard import CheckedQuery, SqlGuard
 from helios.executors.sql.postgresql_names import check_names
@@ -111,7 +111,7 @@ class PostgresqlExecutor:
         """Guard and run a query; QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable."""
         limits = limits or self.limits
         started = monotonic()
-        checked = guarded(self.guard, query)
+        checked = guarded(self.guard, query, deadline=Deadline.after(limits.timeout))
         parameters = list(checked_parameters(query, checked).values())
         with self._connection(started + limits.timeout) as connection:
             return self._run(connection, checked, parameters, limits, started)
@@ -171,7 +171,7 @@ class PostgresqlExecutor:
             f"BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = {left}; SET LOCAL lock_timeout = {left}"
         )
         try:
-            check_names(connection, checked.text)
+            check_names(connection, checked.text, deadline=Deadline(started + limits.timeout, limits.timeout))
             psycopg.RawCursor(connection).execute(f"DECLARE {CURSOR} NO SCROLL CURSOR FOR {checked.text}", parameters)
             columns, rows, truncated = read_rows(connection, limits, started + limits.timeout)
         finally:

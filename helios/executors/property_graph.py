@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
-from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.cypher.catalog import KEY, OTHER, GraphCatalog, read_catalog, table_labels
 from helios.executors.cypher.dialect import WHOLE, LadybugRenderer
 from helios.executors.cypher.guard import CheckedQuery, can_limit, check
@@ -78,11 +78,13 @@ class PropertyGraphExecutor:
         """Guard and run a query; `limits` are the source's own where None."""
         limits = limits or self.limits
         checked = check(query, native=True)
+        catalog = self.catalog
+        deadline = Deadline.after(limits.timeout)
         given = {name: query.parameters[name] for name in checked.parameters}
-        text = translate(checked, self.catalog, given)
+        text = translate(checked, catalog, given)
         if can_limit(checked):  # one row more than may be kept tells that there are more
             text += f" LIMIT {limits.max_rows + 1}"
-        result = self._pool.run(NativeQuery(Language.CYPHER, text, given), limits)
+        result = self._pool.run(NativeQuery(Language.CYPHER, text, given), limits, deadline)
         columns = checked.query.columns
         return result if columns is None else replace(result, columns=columns)
 

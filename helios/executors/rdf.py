@@ -6,9 +6,8 @@ its deadline. Files are read by every worker when it starts; what takes longer t
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import monotonic
 
-from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.sparql.guard import SparqlGuard
 
@@ -36,9 +35,10 @@ class RdfExecutor:
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Run a SELECT or an ASK; a variable without a value is None."""
-        began = monotonic()
-        text = self.guard.checked(query)
-        return self._pool.run(NativeQuery(self.language, text), limits or self.limits, spent=monotonic() - began)
+        limits = limits or self.limits
+        deadline = Deadline.after(limits.timeout)
+        text = self.guard.checked(query, deadline=deadline)
+        return self._pool.run(NativeQuery(self.language, text), limits, deadline)
 
     def read(self, statement: str, limits: Limits) -> ResultSet:
         """Run a statement of this package's own, past the guard; never one that came from outside."""

@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, urlencode, urljoin
 
 from helios.errors import QueryFailed, QueryTimeout, SourceUnavailable
 from helios.executors.address import read_address, shown
-from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.rows import capped
 from helios.executors.sparql.guard import SparqlGuard
 from helios.executors.sparql.terms import ASK_COLUMN, literal_value
@@ -119,12 +119,17 @@ class SparqlEndpointExecutor:
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Run a SELECT or an ASK; a variable without a value is None."""
-        return self.read(self.guard.checked(query), limits or self.limits)
+        limits = limits or self.limits
+        deadline = Deadline.after(limits.timeout)
+        return self._read(self.guard.checked(query, deadline=deadline), limits, deadline)
 
     def read(self, statement: str, limits: Limits) -> ResultSet:
         """Run a statement of this package's own, past the guard; never one that came from outside."""
-        exchange = _Exchange(monotonic() + limits.timeout)
-        if not self._free.acquire(timeout=limits.timeout):
+        return self._read(statement, limits, Deadline.after(limits.timeout))
+
+    def _read(self, statement: str, limits: Limits, deadline: Deadline) -> ResultSet:
+        exchange = _Exchange(deadline.at)
+        if not self._free.acquire(timeout=deadline.left()):
             raise SourceUnavailable(f"{self.url}: all {self._connections} connections are busy; ask again later")
         with self._lock:
             if self._closed:

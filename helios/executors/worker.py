@@ -4,7 +4,7 @@
 
 First frame: the engine (`module:function`) and its options; then one frame a query, one reply each. Before the engine
 is opened the process gives up what a reader never needs: it may write no file, dump no core, and, where the system
-lets it, see no network. A thread of it watches for the end of its parent and ends it too: a death signal would do so
+lets it and it is no client of a server, see no network. A thread of it watches for the end of its parent and ends it too: a death signal would do so
 already when the thread that started the process ends.
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, BinaryIO, Protocol
 
-from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
 from helios.executors.rows import capped
 from helios.executors.values import Value, dumps, loads
 
@@ -34,7 +34,10 @@ class Session(Protocol):
     """An open engine inside a worker."""
 
     def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterable[Sequence[Value]]]:
-        """Columns and rows, as lazily as the engine can; QueryRejected or QueryFailed."""
+        """Columns and rows, as lazily as the engine can; QueryRejected or QueryFailed.
+
+        The client of a server may also raise QueryTimeout and SourceUnavailable.
+        """
 
 
 Opener = Callable[[Mapping[str, Any]], Session]
@@ -44,7 +47,7 @@ def main() -> None:
     """Serve queries until stdin ends."""
     requests, replies = _channels()
     setup = loads(read_frame(requests) or b"{}")
-    _give_up_rights(setup.get("address_space"))
+    _give_up_rights(setup.get("address_space"), network=setup.get("network", False))
     threading.Thread(target=_end_with_parent, args=(requests.fileno(), os.getppid()), daemon=True).start()
     try:
         session = open_session(setup["engine"], setup["options"])
@@ -71,6 +74,10 @@ def answer(session: Session, request: Mapping[str, Any]) -> bytes:
         return dumps({"columns": list(columns), "rows": kept, "truncated": truncated})
     except QueryRejected as error:
         return dumps({"error": "rejected", "reason": error.reason, "part": error.part})
+    except QueryTimeout:
+        return dumps({"error": "timeout"})
+    except SourceUnavailable as error:
+        return dumps({"error": "unavailable", "message": str(error)})
     except QueryFailed as error:
         return dumps({"error": "failed", "message": str(error)})
     except (MemoryError, RecursionError) as error:
@@ -103,13 +110,13 @@ def _channels() -> tuple[BinaryIO, BinaryIO]:
     return requests, replies
 
 
-def _give_up_rights(address_space: int | None) -> None:
+def _give_up_rights(address_space: int | None, *, network: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     if address_space is not None:
         resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
-    if sys.platform == "linux":
+    if sys.platform == "linux" and not network:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)  # refused in some containers: the guards stand without it
 

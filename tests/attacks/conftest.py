@@ -1,7 +1,8 @@
-"""A PostgreSQL server of our own that several attacks share."""
+"""What several attacks share: a PostgreSQL server of our own, and a measure of memory."""
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,18 @@ def server():
     with module.serve(binaries) as server:
         server.run("CREATE ROLE reader LOGIN PASSWORD 'reader'")
         yield server
+
+
+@pytest.fixture
+def peak() -> Callable[[], int]:
+    """Bytes of memory that this process took at most, above what it has when the test begins."""
+    clear, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+    if not clear.exists():
+        pytest.skip("needs the peak of memory that Linux keeps")
+
+    def highest() -> int:
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) << 10
+
+    clear.write_text("5")
+    before = highest()
+    return lambda: highest() - before

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from helios.cli import build_app
 from helios.errors import ConfigError, SourceUnavailable
 from helios.executors.address import shown
-from helios.executors.base import Language, NativeQuery
 from helios.executors.bolt import BoltExecutor
 from helios.executors.sparql_endpoint import SparqlEndpointExecutor
 from helios.sources.registry import Registry
@@ -78,7 +77,7 @@ def test_executors_refuse_it_too(url: str) -> None:
         if url.startswith("http"):
             SparqlEndpointExecutor(url)
         else:
-            BoltExecutor(url).execute(NativeQuery(Language.CYPHER, "RETURN 1"))
+            BoltExecutor(url)
     assert "s3cr" not in str(refusal.value)
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helios.errors import QueryRejected
-from helios.executors.base import Language, NativeQuery
+from helios.errors import QueryRejected, QueryTimeout
+from helios.executors.base import Deadline, Language, Limits, NativeQuery
 from helios.executors.cypher.guard import check as check_cypher
+from helios.executors.duckdb import DuckdbExecutor
 from helios.executors.sparql.guard import SparqlGuard
 from helios.executors.sql.dialects import DIALECTS, MOST_SECONDS
 from helios.executors.sql.guard import SqlGuard
@@ -83,8 +84,8 @@ def cost(check, text: str) -> float:
     return min(spent)
 
 
-def allowed(text: str, *, per_word: float = PER_WORD) -> float:
-    return FREE + per_word * len(text) / 2
+def allowed(text: str) -> float:
+    return FREE + PER_WORD * len(text) / 2
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -111,8 +112,12 @@ def test_cypher_of_any_shape_is_read_soon_or_refused(text):
 @given(text=nasty("sparql"))
 @settings(max_examples=EXAMPLES // 2)
 def test_sparql_of_any_shape_is_read_soon_or_refused(text):
-    check = SparqlGuard().checked
-    assert cost(lambda text: check(NativeQuery(Language.SPARQL, text)), text) < allowed(text, per_word=0.005)
+    assert cost(read_sparql, text) < allowed(text)
+
+
+def read_sparql(text: str) -> None:
+    """By a guard that has read nothing yet, and keeps no verdict."""
+    SparqlGuard().checked(NativeQuery(Language.SPARQL, text))
 
 
 FOUND = {
@@ -143,6 +148,46 @@ def test_what_once_took_long(dialect, text):
         tracemalloc.stop()
     assert peak - before < 100 * 2**20
     assert cost(SqlGuard(dialect)._check, text) < 2 * MOST_SECONDS
+
+
+CHAIN = "SELECT 'a'" + ".upper()" * 1200
+"""The parser tries the end of it again at every dot, and needs its second of the processor."""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_reading_a_query_ends_at_its_deadline(dialect, within):
+    """On the clock of the wall: on busy cores a second of the processor took three."""
+    guard = SqlGuard(dialect)
+    guard.check("SELECT 1")
+    with within(0.5), pytest.raises(QueryTimeout):
+        guard.check(CHAIN, deadline=Deadline.after(0.05))
+
+
+def test_reading_a_query_counts_against_the_time_of_its_source(tmp_path, within):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    executor = DuckdbExecutor(files={"t": tmp_path / "t.csv"}, limits=Limits(timeout=0.1), workers=1)
+    executor.warm_up()
+    executor.check(NativeQuery(Language.SQL, "SELECT a FROM t"))
+    with within(1.1), pytest.raises(QueryTimeout):
+        executor.execute(NativeQuery(Language.SQL, CHAIN))
+    executor.close()
+
+
+LONG_SPARQL = "SELECT * {{ ?s ?p ?x FILTER({}) }}"
+
+
+def test_reading_sparql_ends_at_its_deadline(within):
+    guard = SparqlGuard()
+    guard.checked(NativeQuery(Language.SPARQL, "ASK {}"))
+    text = LONG_SPARQL.format(" || ".join(["?x = 1"] * 240))
+    with within(0.5), pytest.raises(QueryTimeout):
+        guard.checked(NativeQuery(Language.SPARQL, text), deadline=Deadline.after(0.02))
+
+
+def test_reading_sparql_takes_as_long_as_the_query_is():
+    short, long = (LONG_SPARQL.format(" || ".join(["?x = 1"] * times)) for times in (30, 120))
+    read_sparql(short)
+    assert cost(read_sparql, long) < 8 * cost(read_sparql, short)
 
 
 def test_a_number_of_a_sparql_query_has_a_length():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -224,23 +225,26 @@ def test_a_database_that_is_absent_or_no_database(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    executor = BoltExecutor(f"bolt://127.0.0.1:{_free_port()}", limits=Limits(timeout=5.0))
-    with pytest.raises(SourceUnavailable, match="cannot be asked"):
-        ask(executor, "RETURN 1")
     with pytest.raises(SourceUnavailable, match="not the address"):
-        ask(BoltExecutor("ftp://127.0.0.1:1"), "RETURN 1")
+        BoltExecutor("ftp://127.0.0.1:1")
+    with closing(BoltExecutor(f"bolt://127.0.0.1:{_free_port()}", limits=Limits(timeout=5.0))) as executor:
+        with pytest.raises(SourceUnavailable, match="cannot be asked"):
+            ask(executor, "RETURN 1")
 
 
 def test_a_server_that_never_answers(within: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         executor = BoltExecutor(f"bolt://127.0.0.1:{silent.getsockname()[1]}", limits=Limits(timeout=SECONDS))
+        executor.warm_up()
         with within(SECONDS + 1.0), pytest.raises(QueryTimeout):
             ask(executor, "RETURN 1")
+        executor.close()
 
 
 def test_a_wrong_password_is_said(bolt: BoltExecutor) -> None:
-    with pytest.raises(SourceUnavailable, match="user or password"):
-        ask(BoltExecutor(bolt.uri, user="root", password="wrong-password", limits=LIMITS), "RETURN 1")
+    with closing(BoltExecutor(bolt.uri, user="root", password="wrong-password", limits=LIMITS)) as executor:
+        with pytest.raises(SourceUnavailable, match="user or password"):
+            ask(executor, "RETURN 1")
 
 
 def test_closed_executors_say_so(ladybug: PropertyGraphExecutor) -> None:

@@ -12,10 +12,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from rdflib.plugins.sparql.parser import parseQuery
 
 from helios.errors import QueryFailed, QueryRejected
 from helios.executors.base import Language, NativeQuery
 from helios.executors.rdf import RdfExecutor
+from helios.executors.sparql.grammar import parse
 from helios.executors.sparql.guard import MAX_TOKENS, SparqlGuard
 from helios.executors.sparql_endpoint import SparqlEndpointExecutor
 from helios.executors.values import Iri, Literal
@@ -355,6 +357,13 @@ def test_guarding_a_long_query_takes_bounded_time(within):
     text = "SELECT * { ?s ?p ?x FILTER(" + " || ".join(["?x = 1"] * (MAX_TOKENS // 4 - 5)) + ") }"
     with within(20):
         SparqlGuard().checked(sparql(text))
+
+
+def test_the_copy_of_the_grammar_reads_what_the_grammar_reads():
+    for text in lines(BENIGN):
+        passed = SparqlGuard(PREFIXES).checked(sparql(text))
+        ours, theirs = (re.sub(r"BNode\(.\w+.\)", "BNode", repr(read(passed))) for read in (parse, parseQuery))
+        assert ours == theirs
 
 
 def test_the_engine_gets_the_query_without_comments_and_escapes():

@@ -9,6 +9,7 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryRejected
+from helios.executors.base import NEVER, Deadline
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -37,11 +38,15 @@ def tokens_of(dialect: str, text: str) -> "list[Token]":
     return tokens
 
 
-def tree_of(dialect: str, text: str, tokens: "list[Token]") -> "exp.Expr":
-    """The only statement of a text; QueryRejected. A placeholder knows the token that it begins with (`meta`)."""
+def tree_of(dialect: str, text: str, tokens: "list[Token]", *, deadline: Deadline = NEVER) -> "exp.Expr":
+    """The only statement of a text; QueryRejected. A placeholder knows the token that it begins with (`meta`).
+
+    QueryTimeout past the deadline.
+    """
     from sqlglot.errors import ErrorLevel, SqlglotError
 
     parser = _dialect(dialect).parser(error_level=ErrorLevel.IMMEDIATE)
+    parser.deadline = deadline
     try:
         trees: list[exp.Expr] = [tree for tree in parser.parse(tokens, text) if tree is not None]
     except SqlglotError as error:
@@ -80,6 +85,7 @@ def _dialect(name: str) -> Any:
         )
         moves = 0
         began = 0.0
+        deadline = NEVER
 
         def parse(self, raw_tokens: Any, sql: str) -> Any:
             self.moves, self.began = 0, thread_time()
@@ -89,8 +95,10 @@ def _dialect(name: str) -> Any:
             self.moves += 1
             if self.moves > FREE_MOVES + MOST_MOVES * len(self._tokens):
                 raise QueryRejected("the query is nested too deeply")
-            if not self.moves % 256 and thread_time() - self.began > MOST_SECONDS:
-                raise QueryRejected(f"the guard cannot read this query within {MOST_SECONDS:g} s; write it shorter")
+            if not self.moves % 64:
+                self.deadline.left()
+                if thread_time() - self.began > MOST_SECONDS:
+                    raise QueryRejected(f"the guard cannot read this query within {MOST_SECONDS:g} s; write it shorter")
             super()._advance(times)
 
         def _parse_placeholder(self) -> Any:

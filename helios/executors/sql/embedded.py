@@ -2,11 +2,10 @@
 
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from time import monotonic
 from uuid import UUID
 
 from helios.errors import QueryRejected
-from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import NEVER, Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.parameters import check_sizes
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.sql.guard import CheckedQuery, SqlGuard
@@ -31,11 +30,12 @@ class EmbeddedSqlExecutor:
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Guard and run a query; QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable."""
-        began = monotonic()
-        checked = guarded(self.guard, query)
+        limits = limits or self.limits
+        deadline = Deadline.after(limits.timeout)
+        checked = guarded(self.guard, query, deadline=deadline)
         parameters = checked_parameters(query, checked)
         checked_query = NativeQuery(Language.SQL, checked.text, parameters)
-        return self._pool.run(checked_query, limits or self.limits, spent=monotonic() - began)
+        return self._pool.run(checked_query, limits, deadline)
 
     def warm_up(self) -> None:
         """Have a process ready; SourceUnavailable where the engine cannot open the source."""
@@ -46,11 +46,11 @@ class EmbeddedSqlExecutor:
         self._pool.close()
 
 
-def guarded(guard: SqlGuard, query: NativeQuery) -> CheckedQuery:
-    """The text to execute; QueryRejected."""
+def guarded(guard: SqlGuard, query: NativeQuery, *, deadline: Deadline = NEVER) -> CheckedQuery:
+    """The text to execute; QueryRejected or QueryTimeout."""
     if query.language is not Language.SQL:
         raise QueryRejected("this source is asked in sql", query.language.value)
-    return guard.check(query.text)
+    return guard.check(query.text, deadline=deadline)
 
 
 def checked_parameters(query: NativeQuery, checked: CheckedQuery) -> dict[str, Value]:

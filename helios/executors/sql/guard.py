@@ -11,11 +11,12 @@ and the engine can only read in one way. Each word before a parenthesis must be 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
+from helios.bounded import Bounded
 from helios.errors import QueryRejected
+from helios.executors.base import NEVER, Deadline
 from helios.executors.sql import functions
 from helios.executors.sql.dialects import DIALECTS, tokens_of, tree_of
 from helios.executors.sql.nodes import ALLOWED, STATEMENTS, TYPES_REFUSED
@@ -76,18 +77,21 @@ class SqlGuard:
         self.dialect = dialect
         self._mark = "$" if dialect == "duckdb" else ":"  # DuckDB writes `name: value` for an alias
         self._names = functions.BY_DIALECT[dialect]
-        self._kept = lru_cache(maxsize=KEPT)(self._check)
+        self._kept: Bounded[str, CheckedQuery] = Bounded(KEPT)
 
-    def check(self, text: str) -> CheckedQuery:
-        """The query to execute; QueryRejected where a part of it is not on the allow-list."""
-        return (self._kept if len(text) <= KEPT_CHARACTERS else self._check)(text)
+    def check(self, text: str, *, deadline: Deadline = NEVER) -> CheckedQuery:
+        """The query to execute; QueryRejected where a part of it is not on the allow-list, QueryTimeout."""
+        if len(text) > KEPT_CHARACTERS:
+            return self._check(text, deadline=deadline)
+        return self._kept.of(text, lambda: self._check(text, deadline=deadline))
 
-    def _check(self, text: str) -> CheckedQuery:
+    def _check(self, text: str, *, deadline: Deadline = NEVER) -> CheckedQuery:
         tokens = self._tokens(text)
         self._check_tokens(tokens)
-        tree = tree_of(self.dialect, text, tokens)
+        deadline.left()
+        tree = tree_of(self.dialect, text, tokens, deadline=deadline)
         try:
-            self._check_tree(tree)
+            self._check_tree(tree, deadline)
         except RecursionError:
             raise QueryRejected("the query is nested too deeply") from None
         self._check_calls(tokens, tree)
@@ -135,10 +139,11 @@ class SqlGuard:
             if before.text == "&" and token.token_type.name in _QUOTED and token.start == before.end + 1:
                 raise QueryRejected("a space belongs between & and a quote", token.text)
 
-    def _check_tree(self, tree: "exp.Expr") -> None:
+    def _check_tree(self, tree: "exp.Expr", deadline: Deadline) -> None:
         if type(tree).__name__ not in STATEMENTS:
             raise QueryRejected("only queries are allowed: SELECT, WITH, VALUES", type(tree).__name__)
         for node in tree.walk():
+            deadline.left()
             self._check_node(node)
 
     def _check_node(self, node: "exp.Expr") -> None:

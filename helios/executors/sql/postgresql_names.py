@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryRejected
+from helios.executors.base import NEVER, Deadline
 from helios.executors.sql.dialects import tokens_of, tree_of
 
 if TYPE_CHECKING:
@@ -54,15 +55,18 @@ _CALLED = re.compile(r"(?:\"((?:[^\"]|\"\")+)\"|([^\W\d][\w$]*))\s*\(")
 _MARKS = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 
 
-def check_names(connection: Any, text: str) -> None:
+def check_names(connection: Any, text: str, *, deadline: Deadline) -> None:
     """QueryRejected where a checked query may call what is not listed; asks the server what its names are."""
     _check_own(connection, text)
     said = sorted(dotted_names(text))
     found = names_of(connection.execute(CALLABLE, [said, said]).fetchall()) if said else frozenset()
     if found:
-        NameCheck(found, lambda name, schema: names_of(connection.execute(COLUMNS, [name, schema]).fetchall())).check(
-            text
-        )
+
+        def columns(name: str, schema: str | None) -> frozenset[str]:
+            deadline.left()
+            return names_of(connection.execute(COLUMNS, [name, schema]).fetchall())
+
+        NameCheck(found, columns).check(text, deadline=deadline)
 
 
 def _check_own(connection: Any, text: str) -> None:
@@ -90,18 +94,19 @@ class NameCheck:
     columns: Callable[[str, str | None], frozenset[str]]
     """Of a relation, by its name and its schema; None is the schema where names are looked for. Empty if unknown."""
 
-    def check(self, text: str) -> None:
+    def check(self, text: str, *, deadline: Deadline = NEVER) -> None:
         """QueryRejected where a checked query may call a function by a dot."""
         from sqlglot import exp
         from sqlglot.errors import SqlglotError
         from sqlglot.optimizer.scope import traverse_scope
 
         try:
-            tree: Any = tree_of("postgres", text, tokens_of("postgres", text))
+            tree: Any = tree_of("postgres", text, tokens_of("postgres", text), deadline=deadline)
             for dot in tree.find_all(exp.Dot):
                 self._check_field(dot)
             known: set[int] = set()
             for scope in traverse_scope(tree):
+                deadline.left()
                 for column in self._columns_of(scope):
                     known.add(id(column))
                     self._check_column(column, scope)
