@@ -14,6 +14,7 @@ from helios.executors.cypher.growth import check_growth
 from helios.executors.cypher.guard import CheckedQuery, can_limit, check
 from helios.executors.cypher.render import Renderer
 from helios.executors.pool import Engine, WorkerPool
+from helios.executors.values import Value
 
 
 class BoltExecutor:
@@ -56,7 +57,7 @@ class BoltExecutor:
         if can_limit(checked):  # one row more than may be kept tells that there are more
             text += f" LIMIT {limits.max_rows + 1}"
         given = {name: query.parameters[name] for name in checked.parameters}
-        asked = {"parameters": given, "seconds": limits.timeout}
+        asked: dict[str, Value] = {"parameters": given, "seconds": limits.timeout}
         result = self._pool.run(NativeQuery(Language.CYPHER, text, asked), limits, deadline)
         columns = checked.query.columns
         return result if columns is None else replace(result, columns=columns)

@@ -18,7 +18,7 @@ class DuckdbExecutor(EmbeddedSqlExecutor):
 
     def __init__(
         self, path: Path | str | None = None, *, files: Mapping[str, Path | str] | None = None,
-        limits: Limits | None = None, workers: int = 2, threads: int = 1,
+        limits: Limits | None = None, workers: int = 2, threads: int = 1, system_tables: bool = False,
     ) -> None:  # fmt: skip
         if (path is None) == (not files):
             raise ValueError("give either the path of a database or data files")
@@ -29,4 +29,4 @@ class DuckdbExecutor(EmbeddedSqlExecutor):
             "max_memory": limits.max_memory, "threads": threads,
         }  # fmt: skip
         engine = Engine("helios.executors.sql.duckdb_session:open_session", options)
-        super().__init__("duckdb", engine, limits=limits, workers=workers)
+        super().__init__("duckdb", engine, limits=limits, workers=workers, system_tables=system_tables)

@@ -91,10 +91,13 @@ class PostgresqlExecutor:
 
     language = Language.SQL
 
-    def __init__(self, address: PostgresqlAddress, *, limits: Limits | None = None, connections: int = 4) -> None:
+    def __init__(
+        self, address: PostgresqlAddress, *, limits: Limits | None = None, connections: int = 4,
+        system_tables: bool = False,
+    ) -> None:  # fmt: skip
         self.address = address
         self.limits = limits or Limits()
-        self.guard = SqlGuard("postgres")
+        self.guard = SqlGuard("postgres", system_tables=system_tables)
         self._slots = threading.BoundedSemaphore(connections)
         self._idle: deque[psycopg.Connection[Any]] = deque()
         self._busy: set[psycopg.Connection[Any]] = set()

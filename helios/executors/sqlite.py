@@ -10,8 +10,12 @@ from helios.executors.sql.embedded import EmbeddedSqlExecutor
 class SqliteExecutor(EmbeddedSqlExecutor):
     """Guarded queries against one database file."""
 
-    def __init__(self, path: Path | str, *, limits: Limits | None = None, workers: int = 2) -> None:
+    def __init__(
+        self, path: Path | str, *, limits: Limits | None = None, workers: int = 2, system_tables: bool = False
+    ) -> None:
         limits = limits or Limits()
-        options = {"path": str(Path(path).resolve()), "max_memory": limits.max_memory}
+        options = {
+            "path": str(Path(path).resolve()), "max_memory": limits.max_memory, "system_tables": system_tables
+        }  # fmt: skip
         engine = Engine("helios.executors.sql.sqlite_session:open_session", options)
-        super().__init__("sqlite", engine, limits=limits, workers=workers)
+        super().__init__("sqlite", engine, limits=limits, workers=workers, system_tables=system_tables)

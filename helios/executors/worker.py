@@ -4,8 +4,8 @@
 
 First frame: the engine (`module:function`) and its options; then one frame a query, one reply each. Before the engine
 is opened the process gives up what a reader never needs: it may write no file, dump no core, and, where the system
-lets it and it is no client of a server, see no network. A thread of it watches for the end of its parent and ends it too: a death signal would do so
-already when the thread that started the process ends.
+lets it and the engine is no client of a server, see no network. A thread of it watches for the end of its parent and
+ends it too: a death signal would do so already when the thread that started the process ends.
 """
 
 import ctypes

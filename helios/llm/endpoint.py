@@ -5,12 +5,13 @@ without checking it.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+import httpx2
 import openai
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, FailFast, Field, ValidationError
 
 from helios.llm.backend import Reply, Undelivered
 from helios.llm.outcome import FailureKind, Usage
@@ -20,6 +21,9 @@ from helios.llm.request import Message
 _PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 _DETAIL_BYTES = 300
+_REPLY_BYTES = 4 * 2**20
+"""Of a server's whole reply; what the messages of a question ask for is a thousandth of it."""
+_CHOICES, _MODELS = 100, 10_000
 _NO_KEY = "none"
 """Sent where no key is configured, so that the SDK takes none from the environment."""
 
@@ -37,7 +41,7 @@ class _Choice(BaseModel):
 class _Envelope(BaseModel):
     """The parts of a chat completion that are used; everything else is ignored."""
 
-    choices: list[_Choice]
+    choices: Annotated[list[_Choice], Field(max_length=_CHOICES), FailFast()]
     usage: dict[str, Any] | None = None
 
 
@@ -46,7 +50,7 @@ class _Model(BaseModel):
 
 
 class _Models(BaseModel):
-    data: list[_Model]
+    data: Annotated[list[_Model], Field(max_length=_MODELS), FailFast()]
 
 
 class OpenAiEndpoint:
@@ -108,13 +112,17 @@ class OpenAiEndpoint:
     def _connection(self) -> openai.AsyncOpenAI:
         """The SDK's client, made in the event loop that uses it."""
         if self._client is None:
-            omitted: Any = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+            headers: Any = {
+                "OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit(), "Accept-Encoding": "identity",
+            }  # fmt: skip
             self._client = openai.AsyncOpenAI(
                 base_url=self.base_url,
                 api_key=self._key or _NO_KEY,
                 max_retries=0,
-                default_headers=omitted,
-                http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+                default_headers=headers,
+                http_client=openai.DefaultAsyncHttpxClient(
+                    follow_redirects=False, event_hooks={"response": [_bounded]}
+                ),
             )
         return self._client
 
@@ -157,6 +165,34 @@ class OpenAiEndpoint:
         text = choice.message.content or ""
         text = text.replace(self._key, "***") if self._key else text
         return Reply(text, truncated=choice.finish_reason == "length", usage=usage)
+
+
+async def _bounded(response: httpx2.Response) -> None:
+    """Have a reply's bytes counted while they arrive; a compressed one, which nobody asked for, may become any size."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise httpx2.DecodingError(f"the reply is compressed ({clip(encoding, 20)})", request=response.request)
+    response.stream = _Counted(response)
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """The body of a reply, up to _REPLY_BYTES."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        self._stream = response.stream
+        self._request = response.request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        room = _REPLY_BYTES
+        async for piece in self._stream:
+            room -= len(piece)
+            if room < 0:
+                raise httpx2.ReadError(f"the reply has more than {_REPLY_BYTES:,} bytes", request=self._request)
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 def _usage(counts: dict[str, Any] | None) -> Usage | None:

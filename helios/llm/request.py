@@ -13,6 +13,8 @@ from helios.llm.quoting import clip
 
 _FORMAT = 1
 """Part of every cache key; raise it when the way a request is sent changes."""
+_TOKEN_CHARACTERS = 200
+"""More than any token has."""
 _ERRORS_SHOWN = 3
 _ERROR_BYTES = 160
 _CONTRADICTION = "contradiction"
@@ -58,6 +60,9 @@ class Request(Generic[Shape]):
 
     def read(self, text: str) -> "Shape | Misfit":
         """The reply as a value of the shape, or why it is none; nothing else of a reply is ever looked at."""
+        most = self.max_tokens * _TOKEN_CHARACTERS
+        if len(text) > most:  # each part that does not fit is an error of its own
+            return Misfit(FailureKind.MALFORMED, f"the reply has {len(text):,} characters, at most {most:,} fit")
         if not text.strip():
             return Misfit(FailureKind.EMPTY, "the reply has no content")
         try:

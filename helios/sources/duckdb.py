@@ -39,7 +39,7 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     def executor() -> Executor:
         from helios.executors.duckdb import DuckdbExecutor
 
-        return DuckdbExecutor(path, files=files or None, limits=spec.limits)
+        return DuckdbExecutor(path, files=files or None, limits=spec.limits, system_tables=spec.system_tables)
 
     return RelationalSource(
         name, spec, catalogue=CATALOGUE, reader=lambda: duckdb_reader(path, files), executor=executor, cache=cache

@@ -48,7 +48,7 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     def executor() -> Executor:
         from helios.executors.postgresql import PostgresqlExecutor
 
-        return PostgresqlExecutor(address, limits=spec.limits)
+        return PostgresqlExecutor(address, limits=spec.limits, system_tables=spec.system_tables)
 
     def reader() -> Reader:
         return PostgresqlReader(address, secret(spec.password_env, source=name))

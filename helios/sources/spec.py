@@ -107,12 +107,17 @@ class CorpusSpec(_PathSpec):
 class SqliteSpec(_PathSpec):
     """A SQLite file."""
 
+    system_tables: bool = False
+    """Whether queries may read the tables and columns that the database lists of itself."""
+
 
 class DuckDbSpec(SourceSpec):
     """A DuckDB file, or Parquet and CSV files as tables."""
 
     path: str | None = None
     files: Files = ()
+    system_tables: bool = False
+    """Whether queries may read the tables and columns that the database lists of itself."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "DuckDbSpec":
@@ -143,6 +148,8 @@ class PostgresqlSpec(SourceSpec):
     """The schema whose tables are described, and found without being named."""
     trusted_role: str | None = None
     """The user's name again, where it is meant to be a superuser or one that reaches the server's files."""
+    system_tables: bool = False
+    """Whether queries may read the tables and columns that the database lists of itself."""
 
 
 class RdfSpec(SourceSpec):

@@ -39,7 +39,7 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     def executor() -> Executor:
         from helios.executors.sqlite import SqliteExecutor
 
-        return SqliteExecutor(path, limits=spec.limits)
+        return SqliteExecutor(path, limits=spec.limits, system_tables=spec.system_tables)
 
     return RelationalSource(
         name, spec, catalogue=CATALOGUE, reader=lambda: sqlite_reader(path), executor=executor, cache=cache

@@ -227,9 +227,9 @@ def test_a_database_that_is_absent_or_no_database(tmp_path: Path) -> None:
 def test_a_server_that_is_not_there() -> None:
     with pytest.raises(SourceUnavailable, match="not the address"):
         BoltExecutor("ftp://127.0.0.1:1")
-    with closing(BoltExecutor(f"bolt://127.0.0.1:{_free_port()}", limits=Limits(timeout=5.0))) as executor:
-        with pytest.raises(SourceUnavailable, match="cannot be asked"):
-            ask(executor, "RETURN 1")
+    executor = BoltExecutor(f"bolt://127.0.0.1:{_free_port()}", limits=Limits(timeout=5.0))
+    with closing(executor), pytest.raises(SourceUnavailable, match="cannot be asked"):
+        ask(executor, "RETURN 1")
 
 
 def test_a_server_that_never_answers(within: Any) -> None:
@@ -242,9 +242,9 @@ def test_a_server_that_never_answers(within: Any) -> None:
 
 
 def test_a_wrong_password_is_said(bolt: BoltExecutor) -> None:
-    with closing(BoltExecutor(bolt.uri, user="root", password="wrong-password", limits=LIMITS)) as executor:
-        with pytest.raises(SourceUnavailable, match="user or password"):
-            ask(executor, "RETURN 1")
+    executor = BoltExecutor(bolt.uri, user="root", password="wrong-password", limits=LIMITS)
+    with closing(executor), pytest.raises(SourceUnavailable, match="user or password"):
+        ask(executor, "RETURN 1")
 
 
 def test_closed_executors_say_so(ladybug: PropertyGraphExecutor) -> None:

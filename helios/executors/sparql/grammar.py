@@ -32,7 +32,7 @@ class _Grammar:
         for part in _parts(self._query):
             part.ignoreExprs = []
             if isinstance(part, Regex):  # a leaf: around others it would make the stack deeper
-                part._parse = self._timed(part._parse)
+                vars(part)["_parse"] = self._timed(part._parse)
 
     def parse(self, text: str, deadline: Deadline) -> Any:
         from pyparsing import ParseBaseException

@@ -4,18 +4,29 @@ The file is opened read-only, nothing outside of it can be reached, settings are
 fetched, memory and threads are limited, nothing is spilt to disk.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
+from helios.executors.sql.functions import BEFORE_PARENTHESIS, DUCKDB, SYSTEM_PREFIXES
 from helios.executors.values import Value
 
 READERS = {
     ".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv",
     ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json",
 }  # fmt: skip
+DEFINITIONS = """
+    SELECT view_name, sql FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT function_name, string_agg(macro_definition, ' ') FROM duckdb_functions()
+        WHERE NOT internal AND macro_definition IS NOT NULL GROUP BY function_name
+"""
+KNOWN = DUCKDB | BEFORE_PARENTHESIS | {"count_star", "list_value", "struct_pack"}
+_STRING = re.compile(r"'(?:[^']|'')*'")
+_NAME = re.compile(r'"((?:[^"]|"")+)"|([^\W\d]\w*)')
+_CALLED = re.compile(rf"(?:{_NAME.pattern})\s*\(")
 CHUNK = 256
 """Rows fetched at once."""
 OVERHEAD = 2**28
@@ -43,24 +54,58 @@ def open_session(options: Mapping[str, Any]) -> "DuckdbSession":
             connection.execute(statement)
     except (duckdb.Error, OSError) as error:
         raise SourceUnavailable(f"{path or 'the data files'} cannot be opened with DuckDB: {error}") from error
-    return DuckdbSession(connection)
+    return DuckdbSession(connection, closed_names(connection))
 
 
 class DuckdbSession:
     """An open database inside a worker."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, closed: Mapping[str, str]) -> None:
         self._connection = connection
+        self._closed = closed
+        """Views and macros of the file that do what a query may not, and what that is."""
 
     def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
         """Columns and rows, read as they are wanted; QueryRejected or QueryFailed."""
         import duckdb
 
+        if self._closed and (named := sorted(names_in(text) & self._closed.keys())):
+            raise QueryRejected(f"a view or macro of the file uses {self._closed[named[0]]}", named[0])
         try:
             result = self._connection.execute(text, list(parameters.values()))
         except (duckdb.Error, OverflowError, UnicodeEncodeError) as error:
             raise _failure(error) from error
         return [column[0] for column in result.description or ()], _rows(result)
+
+
+def closed_names(connection: Any) -> dict[str, str]:
+    """Views and macros whose text calls what is not listed, reads tables of the system, or uses another such one."""
+    bodies = {name.casefold(): text or "" for name, text in connection.execute(DEFINITIONS).fetchall()}
+    closed: dict[str, str] = {}
+    for name, text in bodies.items():
+        plain = _STRING.sub("''", text)
+        called = {word.casefold() for word in _words(_CALLED, plain)} - KNOWN - bodies.keys()
+        systems = {word for word in names_in(plain) if word.startswith(SYSTEM_PREFIXES) or word == "information_schema"}
+        if found := sorted(called | systems):
+            closed[name] = found[0]
+    grown = True
+    while grown:
+        more = {
+            name: found[0] for name, text in bodies.items()
+            if name not in closed and (found := sorted((names_in(text) & closed.keys()) - {name}))
+        }  # fmt: skip
+        closed |= more
+        grown = bool(more)
+    return closed
+
+
+def names_in(text: str) -> frozenset[str]:
+    """Everything in a text that may be a name, in quotes or not."""
+    return frozenset(word.casefold() for word in _words(_NAME, text))
+
+
+def _words(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    return (quoted.replace('""', '"') or plain for quoted, plain in pattern.findall(text))
 
 
 def _rows(result: Any) -> Iterator[Sequence[Value]]:

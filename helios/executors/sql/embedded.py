@@ -19,9 +19,12 @@ class EmbeddedSqlExecutor:
 
     language = Language.SQL
 
-    def __init__(self, dialect: str, engine: Engine, *, limits: Limits | None = None, workers: int = 2) -> None:
+    def __init__(
+        self, dialect: str, engine: Engine, *, limits: Limits | None = None, workers: int = 2,
+        system_tables: bool = False,
+    ) -> None:  # fmt: skip
         self.limits = limits or Limits()
-        self.guard = SqlGuard(dialect)
+        self.guard = SqlGuard(dialect, system_tables=system_tables)
         self._pool = WorkerPool(engine, size=workers)
 
     def check(self, query: NativeQuery) -> None:
@@ -38,7 +41,8 @@ class EmbeddedSqlExecutor:
         return self._pool.run(checked_query, limits, deadline)
 
     def warm_up(self) -> None:
-        """Have a process ready; SourceUnavailable where the engine cannot open the source."""
+        """Have the parser and a process ready; SourceUnavailable where the engine cannot open the source."""
+        self.guard.check("SELECT 1")
         self._pool.warm_up()
 
     def close(self) -> None:

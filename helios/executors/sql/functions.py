@@ -112,23 +112,28 @@ POSTGRES = (
     transaction_timestamp trim_array trim_scale ts_headline ts_rank ts_rank_cd tsvector_to_array unistr upper_inc
     upper_inf websearch_to_tsquery
     similarity word_similarity unaccent levenshtein soundex metaphone difference
+    multirange int4multirange int8multirange nummultirange datemultirange tsmultirange tstzmultirange
+    range_intersect_agg
     """
     )
 )
 
+QUANTIFIERS = frozenset({"all", "any", "some"})
+"""Words that sqlglot may read as calls; in quotes they would be."""
 BY_DIALECT = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES}
 
+INFORMATION_SCHEMA = frozenset({"tables", "columns", "schemata", "table_constraints", "key_column_usage",
+                                "referential_constraints", "constraint_column_usage"})  # fmt: skip
 SYSTEM_TABLES = {
     "sqlite": frozenset({"sqlite_master", "sqlite_schema"}),
-    "duckdb": frozenset(),
-    "postgres": frozenset(),
+    "duckdb": INFORMATION_SCHEMA,
+    "postgres": INFORMATION_SCHEMA,
 }
-"""Tables of the system that may be read by their plain name: they say what a descriptor says anyway."""
+"""Tables of the system that a source may open: they say what a descriptor says. Elsewhere those of information_schema.
+"""
 SYSTEM_PREFIXES = ("pg_", "_pg_", "sqlite_", "duckdb_", "pragma_", "dbstat", "fts3tokenize", "bytecode", "tables_used")
 FILE_MODULES = frozenset({"csv", "fsdir", "zipfile"})
 """What SQLite may read like a table if somebody loaded it; its authorizer knows which tables there really are."""
-INFORMATION_SCHEMA = frozenset({"tables", "columns", "schemata", "table_constraints", "key_column_usage",
-                                "referential_constraints", "constraint_column_usage"})  # fmt: skip
 
 STATEMENTS = _words(
     """

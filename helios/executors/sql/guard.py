@@ -71,10 +71,12 @@ class CheckedQuery:
 class SqlGuard:
     """Checks queries of one dialect; threads may share it."""
 
-    def __init__(self, dialect: str) -> None:
+    def __init__(self, dialect: str, *, system_tables: bool = False) -> None:
+        """`system_tables`: whether the tables that say what a descriptor says may be read."""
         if dialect not in DIALECTS:
             raise ValueError(f"no guard for the SQL dialect {dialect!r}; there are {', '.join(DIALECTS)}")
         self.dialect = dialect
+        self._open = functions.SYSTEM_TABLES[dialect] if system_tables else frozenset()
         self._mark = "$" if dialect == "duckdb" else ":"  # DuckDB writes `name: value` for an alias
         self._names = functions.BY_DIALECT[dialect]
         self._kept: Bounded[str, CheckedQuery] = Bounded(KEPT)
@@ -206,10 +208,10 @@ class SqlGuard:
         if self.dialect == "duckdb" and _FILE_NAME.search(name):
             raise QueryRejected("files are not read by a query", table.name)
         if schema == "information_schema" and self.dialect != "sqlite":
-            if name not in functions.INFORMATION_SCHEMA:
+            if name not in self._open:
                 raise QueryRejected("this table of the system is not open", self._part(table))
             return
-        if name.startswith(functions.SYSTEM_PREFIXES) and name not in functions.SYSTEM_TABLES[self.dialect]:
+        if name.startswith(functions.SYSTEM_PREFIXES) and name not in self._open:
             raise QueryRejected("tables of the system are not open", self._part(table))
         if any(part.startswith("pg_") or part in ("system", "temp") for part in (schema, catalog)):
             raise QueryRejected("tables of the system are not open", self._part(table))
@@ -222,7 +224,8 @@ class SqlGuard:
         if not isinstance(node, exp.Anonymous):
             return
         name = node.name.casefold()
-        if name not in self._names and not (self.dialect == "sqlite" and isinstance(node.parent, exp.Table)):
+        known = name in self._names or name in functions.QUANTIFIERS
+        if not known and not (self.dialect == "sqlite" and isinstance(node.parent, exp.Table)):
             raise QueryRejected("the function is not on the list", node.name)
         self._check_size(node, name)
 

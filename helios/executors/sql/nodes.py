@@ -22,7 +22,7 @@ SYNTAX = STATEMENTS | _words(
     JSONPathRecursive JSONPathRoot JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard
     Kwarg Lambda Lateral Like Limit LimitOptions Literal LT LTE Match Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ
     Offset Or Order Ordered Overlaps Paren PivotAlias PivotAny Placeholder PositionalColumn PropertyEQ Qualify
-    RawString RespectNulls Rollup SimilarTo Slice Star Sub Table TableAlias TableSample TryCast Tuple UnpivotColumns
+    RawString RecursiveWithSearch RespectNulls Rollup SimilarTo Slice Star Sub Table TableAlias TableSample TryCast Tuple UnpivotColumns
     Var Where Window WindowSpec With WithinGroup Xor
     """
 )
@@ -32,7 +32,7 @@ FUNCTIONS = _words(
     Abs Anonymous Array ArrayContainedBy ArrayContainsAll ArrayOverlaps Cbrt Coalesce CurrentDate CurrentDatetime
     CurrentTime CurrentTimestamp JSONBContains JSONBContainsAllTopKeys JSONBContainsAnyTopKeys JSONBContainsTopKey
     JSONBDeleteAtPath JSONBExtract JSONBExtractScalar JSONBPathExists JSONExtract JSONExtractScalar Localtime
-    Localtimestamp Map MatchAgainst Pow RegexpFullMatch RegexpILike RegexpLike Sqrt StartsWith Struct ToMap Unnest
+    List Localtimestamp Map MatchAgainst Pow RegexpFullMatch RegexpILike RegexpLike Sqrt StartsWith Struct ToMap Unnest
     VarMap
     """
 )

@@ -34,7 +34,7 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 FUNCTIONS = SQLITE | SQLITE_OPERATORS
-TABLES = SYSTEM_TABLES["sqlite"] | {"json_each", "json_tree"}
+TABLES = frozenset({"json_each", "json_tree"})
 """What may be read beside the tables of the file."""
 READ_PRAGMAS = frozenset({"data_version", "page_size"})
 """What full-text tables ask of the database while they are read."""
@@ -46,7 +46,7 @@ def open_session(options: Mapping[str, Any]) -> "SqliteSession":
     if not path.is_file():
         raise SourceUnavailable(f"{path}: there is no such database file")
     try:
-        return SqliteSession(_connect(path, options["max_memory"]))
+        return SqliteSession(_connect(path, options["max_memory"]), system_tables=options.get("system_tables", False))
     except (sqlite3.Error, OSError) as error:
         raise SourceUnavailable(f"{path} cannot be opened as a SQLite database: {error}") from error
 
@@ -54,9 +54,13 @@ def open_session(options: Mapping[str, Any]) -> "SqliteSession":
 class SqliteSession:
     """An open database inside a worker."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, system_tables: bool) -> None:
         self._connection = connection
+        self._open = TABLES | (SYSTEM_TABLES["sqlite"] if system_tables else frozenset())
         self._tables: frozenset[str] = frozenset()
+        self._shadows: frozenset[str] = frozenset()
+        """Where virtual tables keep their data: read by these alone."""
+        self._planning = False
         self._read_tables()
 
     def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
@@ -68,11 +72,21 @@ class SqliteSession:
             return self._run(text, parameters)
 
     def _run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
+        bound = {name: _bound(value) for name, value in parameters.items()}
         try:
-            cursor = self._connection.execute(text, {name: _bound(value) for name, value in parameters.items()})
+            self._plan(text, bound)
+            cursor = self._connection.execute(text, bound)
         except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError) as error:
             raise _failure(error) from error
         return [column[0] for column in cursor.description or ()], _rows(cursor)
+
+    def _plan(self, text: str, bound: Mapping[str, Value]) -> None:
+        """Have the authorizer look at what the text itself reads, before virtual tables read for it."""
+        self._planning = True
+        try:
+            self._connection.execute(f"EXPLAIN {text}", bound).close()
+        finally:
+            self._planning = False
 
     def _read_tables(self) -> None:
         """Note which tables there are, and connect the virtual ones: their constructors ask for more."""
@@ -80,7 +94,9 @@ class SqliteSession:
         connection.set_authorizer(None)
         found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
         own = {name: (sql or "").upper() for name, sql in found if not _lower(name).startswith("sqlite_")}
-        self._tables = TABLES | {_lower(name) for name in own}
+        self._tables = self._open | {_lower(name) for name in own}
+        kinds = connection.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'").fetchall()
+        self._shadows = frozenset(_lower(name) for (name,) in kinds)
         virtual = [name.replace('"', '""') for name, sql in own.items() if sql.startswith("CREATE VIRTUAL")]
         for name in ("json_each", "json_tree", *virtual):
             with suppress(sqlite3.Error):
@@ -97,7 +113,7 @@ class SqliteSession:
             case sqlite3.SQLITE_READ:
                 name = _lower(first or "")
                 unread = not second and not name.startswith(SYSTEM_PREFIXES)  # a name of the query: WITH t AS …
-                allowed = name in self._tables or unread
+                allowed = (name in self._tables or unread) and not (self._planning and name in self._shadows)
             case sqlite3.SQLITE_FUNCTION:
                 allowed = _lower(second or "") in FUNCTIONS
             case sqlite3.SQLITE_PRAGMA:

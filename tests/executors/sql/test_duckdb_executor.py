@@ -9,6 +9,7 @@ import pytest
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.executors.duckdb import DuckdbExecutor
+from helios.executors.sql.guard import SqlGuard
 from helios.executors.values import dumps, loads
 
 SHORT = Limits(timeout=1.0, max_memory=2**29)
@@ -156,3 +157,65 @@ def test_unknown_data_files_are_unavailable(tmp_path):
 
 def test_a_trivial_query_costs_little(executor, quick):
     quick(0.005, lambda: executor.execute(sql("SELECT 1")))
+
+
+VIEWS = """
+    CREATE TABLE item (id INTEGER, name TEXT);
+    INSERT INTO item VALUES (1, 'a'), (2, 'pg_x(''duckdb_settings()'')');
+    CREATE VIEW harmless (a, b) AS SELECT id + 1, list(name)[1] FROM item WHERE name LIKE 'a%' GROUP BY ALL;
+    CREATE VIEW settings AS SELECT name, value FROM duckdb_settings();
+    CREATE VIEW "on top of it" AS SELECT name AS setting FROM settings;
+    CREATE VIEW tables AS SELECT table_name FROM information_schema.tables;
+    CREATE VIEW texts AS SELECT 'duckdb_settings() in a text' AS t;
+    CREATE MACRO lower(a) AS (SELECT current_setting(a));
+    CREATE MACRO upper(a) AS a || '!';
+    CREATE MACRO trim(a) AS lower(a);
+"""
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory):
+    import duckdb
+
+    path = tmp_path_factory.mktemp("views") / "views.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute(VIEWS)
+    executor = DuckdbExecutor(path, workers=1)
+    yield executor
+    executor.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        ("SELECT * FROM settings", "duckdb_settings"),
+        ("FROM main.Settings", "duckdb_settings"),
+        ("WITH w AS (FROM \"settings\") SELECT count(*) FROM w", "duckdb_settings"),
+        ("SELECT * FROM \"on top of it\"", "settings"),
+        ("SELECT * FROM tables", "information_schema"),
+        ("SELECT lower('threads')", "current_setting"),
+        ("SELECT list_transform(['threads'], lambda x: LOWER(x))", "current_setting"),
+        ("SELECT trim('threads')", "lower"),
+    ],
+)  # fmt: skip
+def test_a_view_or_macro_that_does_what_a_query_may_not_is_refused(views, text, uses):
+    with pytest.raises(QueryRejected, match=f"of the file uses {uses}"):
+        views.execute(sql(text))
+
+
+def test_harmless_views_and_macros_are_followed(views):
+    assert views.execute(sql("SELECT a, b FROM harmless")).rows == ((2, "a"),)
+    assert views.execute(sql("SELECT t, upper('x') FROM texts")).rows == (("duckdb_settings() in a text", "x!"),)
+
+
+def test_tables_of_the_system_are_open_where_the_source_says_so(duckdb_file):
+    text = sql("SELECT table_name FROM information_schema.tables WHERE table_name = 'item'")
+    executor = DuckdbExecutor(duckdb_file, workers=1, system_tables=True)
+    try:
+        assert executor.execute(text).rows == (("item",),)
+        with pytest.raises(QueryRejected, match="system"):
+            executor.execute(sql("SELECT * FROM information_schema.character_sets"))
+    finally:
+        executor.close()
+    with pytest.raises(QueryRejected, match="system"):
+        SqlGuard("duckdb").check(text.text)

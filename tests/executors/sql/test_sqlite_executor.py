@@ -211,3 +211,37 @@ def test_threads_share_an_executor(executor):
 
 def test_a_trivial_query_costs_little(executor, quick):
     quick(0.005, lambda: executor.execute(sql("SELECT 1")))
+
+
+def test_tables_of_the_system_are_open_where_the_source_says_so(sqlite_file):
+    executor = SqliteExecutor(sqlite_file, workers=1, system_tables=True)
+    try:
+        assert ("item",) in executor.execute(sql("SELECT name FROM sqlite_schema")).rows
+        with pytest.raises(QueryRejected):
+            executor.execute(sql("SELECT * FROM sqlite_stat1"))
+        with pytest.raises(QueryRejected, match="does not allow"):
+            executor.execute(sql("SELECT * FROM doc_content"))
+    finally:
+        executor.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT * FROM doc_content", "SELECT block FROM main.DOC_DATA", "SELECT 1 FROM item WHERE 1 IN (SELECT id FROM "
+     '"doc_docsize")', "WITH w AS (SELECT * FROM doc_idx) SELECT count(*) FROM w"],
+)  # fmt: skip
+def test_where_a_full_text_table_keeps_its_data_is_refused(executor, text):
+    with pytest.raises(QueryRejected, match="does not allow"):
+        executor.execute(sql(text), Limits(timeout=5.0))
+
+
+def test_a_view_over_the_data_of_a_full_text_table_is_refused(tmp_path):
+    with sqlite3.connect(tmp_path / "v.sqlite") as connection:
+        connection.executescript("CREATE VIRTUAL TABLE d USING fts5(t); CREATE VIEW v AS SELECT * FROM d_content;")
+    executor = SqliteExecutor(tmp_path / "v.sqlite", workers=1)
+    try:
+        assert executor.execute(sql("SELECT t FROM d WHERE d MATCH 'x'")).rows == ()
+        with pytest.raises(QueryRejected, match="does not allow"):
+            executor.execute(sql("SELECT * FROM v"))
+    finally:
+        executor.close()
