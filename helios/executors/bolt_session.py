@@ -65,7 +65,7 @@ class BoltSession:
                         yield [_value(value) for value in record.values()]
                 finally:
                     transaction.close()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - what a server sends may break the driver anywhere
             self._hang_up()
             raise self._explained(error, seconds) from None
 

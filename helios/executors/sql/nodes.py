@@ -22,8 +22,8 @@ SYNTAX = STATEMENTS | _words(
     JSONPathRecursive JSONPathRoot JSONPathSelector JSONPathSlice JSONPathSubscript JSONPathUnion JSONPathWildcard
     Kwarg Lambda Lateral Like Limit LimitOptions Literal LT LTE Match Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ
     Offset Or Order Ordered Overlaps Paren PivotAlias PivotAny Placeholder PositionalColumn PropertyEQ Qualify
-    RawString RecursiveWithSearch RespectNulls Rollup SimilarTo Slice Star Sub Table TableAlias TableSample TryCast Tuple UnpivotColumns
-    Var Where Window WindowSpec With WithinGroup Xor
+    RawString RespectNulls Rollup SimilarTo Slice Star Sub Table TableAlias TableSample TryCast Tuple UnpivotColumns
+    RecursiveWithSearch Var Where Window WindowSpec With WithinGroup Xor
     """
 )
 
