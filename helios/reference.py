@@ -94,18 +94,19 @@ def sections(schema: type[BaseModel] = Config, prefix: str = "") -> Iterator[Sec
     settings = tuple(
         SettingText(name, _yaml(field.default), _expected(field), re.sub(r"\bNone\b", "null", meanings.get(name, "")))
         for name, field in schema.model_fields.items()
-        if not _is_section(field)
+        if _section(field) is None
     )
     if settings:
         yield SectionText(prefix, inspect.cleandoc(schema.__doc__ or ""), settings)
     for name, field in schema.model_fields.items():
-        if _is_section(field):
-            assert field.annotation is not None
-            yield from sections(field.annotation, f"{prefix}.{name}".lstrip("."))
+        if (section := _section(field)) is not None:
+            yield from sections(section, f"{prefix}.{name}".lstrip("."))
 
 
-def _is_section(field: FieldInfo) -> bool:
-    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+def _section(field: FieldInfo) -> type[BaseModel] | None:
+    """The section that a field holds; None for a setting."""
+    kind: Any = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 @cache
@@ -126,7 +127,8 @@ def _classes() -> tuple[ast.ClassDef, ...]:
 
 
 def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, default_flow_style=True, width=sys.maxsize).removesuffix("\n...\n").strip()
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=sys.maxsize)
+    return text.removesuffix("\n...\n").strip()
 
 
 def _expected(field: FieldInfo) -> str:

@@ -179,8 +179,8 @@ class Chat:
 
     def help(self, _: str) -> None:
         """What can be typed."""
-        for name, (about, _) in COMMANDS.items():
-            self.console.print(f"{name:10} {about}")
+        for name, command in COMMANDS.items():
+            self.console.print(f"{name:10} {command[0]}")
         self.console.print("anything else is a question")
 
     def leave(self, _: str) -> None:
