@@ -92,7 +92,11 @@ def test_eval_measures_a_language_model(sample_index, reader, scripted_llm):
     arguments = ["--index", sample_index, *reader, "--questions", questions, "--limit", "2", "--json"]
     result = run("eval", "answers", *arguments, "--llm", scripted_llm.url, "--set", "advanced.llm.question_calls=4")
     assert result.exit_code == 0, result.output
-    measures = json.loads(result.output)["systems"][0]["measures"]
+    (system,) = json.loads(result.output)["systems"]
+    measures, spent = system["measures"], system["language_model"]
     assert {"EM", "F1", "abstained", "degraded"} <= set(measures)
+    assert len(scripted_llm.requests) == 2 * spent["calls mean"]
+    assert 1 <= spent["calls p50"] <= spent["calls max"] <= 4
+    assert spent["tokens mean"] == 15 * spent["calls mean"]
     assert measures["degraded"]["mean"] == 1.0
     assert {body["model"] for body in scripted_llm.requests} == {"scripted"}

@@ -296,7 +296,7 @@ class _Inquiry:
                 self.problems.append(f"{count} {words} for verification")
         if failed:
             rows = sum(count for count, _ in failed)
-            self._fail(f"verification of {rows} rows: {failed[0][1]}; the local verdict stands")
+            self._fail(f"verification of {rows} row{'s' * (rows > 1)}: {failed[0][1]}; the local verdict stands")
         kept |= self._chosen_but_rejected(judged, kept)
         if judged and not kept:
             words = f"none of {len(judged)} pairs was kept"
