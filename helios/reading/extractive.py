@@ -13,7 +13,7 @@ from helios.extras import import_library
 from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
 from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
-from helios.reading.question import ask
+from helios.reading.question import ask_in_any_language
 from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
 from helios.reading.vectors import NodeVectors
@@ -160,7 +160,7 @@ def candidates_of(
     nodes = read_nodes(evidence, edges=edges)
     found = candidate_spans(nodes)
     said = vectors.question(question) if said is None else said
-    asked = question_facts(ask(question), said, nodes)
+    asked = question_facts(ask_in_any_language(question), said, nodes)
     pairs = zip(nodes, vectors.nodes(nodes), strict=True)
     facts = [node_facts(asked, node, tokens) for node, tokens in pairs]
     features = features_of(asked, evidence, facts, found)

@@ -5,7 +5,7 @@ ask("Which gulf is north of the city ?")       kind THING, focus (gulf)
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from helios.index.languages import recognise
@@ -106,7 +106,7 @@ def ask(question: str) -> Asked:
     terms = tuple(term for term in terms_of(question) if term not in STOP)
     at = _asking_position([word for word, _, _ in words])
     if at is None:
-        return _asked_elsewhere(question, terms)
+        return Asked(question, "", Kind.UNKNOWN, (), (0, 0), terms)
     word = words[at][0]
     first, last = _focus(question, words, at)
     focus = tuple(term for text, _, _ in words[first:last] for term in terms_of(text) if term not in STOP)
@@ -114,14 +114,20 @@ def ask(question: str) -> Asked:
     return Asked(question, word, _kind(word, [text for text, _, _ in words[at + 1 :]], focus), focus, span, terms)
 
 
-def _asked_elsewhere(question: str, terms: tuple[str, ...]) -> Asked:
-    """The asking word and the kind of a question in another language, whose focus nothing here finds."""
+def ask_in_any_language(question: str) -> Asked:
+    """The same of a question in any language of ASKING_ELSEWHERE, whose focus nothing here finds.
+
+    For spans alone: the trees of the reader of tables learned from questions whose kind only English tells.
+    """
+    asked = ask(question)
+    if asked.word:
+        return asked
     asking = ASKING_ELSEWHERE.get(recognise(question), {})
     matches = [(match, kind) for kind, words in asking.items() if (match := re.search(words, question, re.IGNORECASE))]
     if not matches:
-        return Asked(question, "", Kind.UNKNOWN, (), (0, 0), terms)
+        return asked
     match, kind = min(matches, key=lambda one: one[0].start())
-    return Asked(question, _SAME_AS[kind], kind, (), match.span(), terms)
+    return replace(asked, word=_SAME_AS[kind], kind=kind, focus_span=match.span())
 
 
 def _asking_position(words: list[str]) -> int | None:

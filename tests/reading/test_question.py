@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.reading.question import Kind, ask
+from helios.reading.question import Kind, ask, ask_in_any_language
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,6 @@ def test_terms_are_without_stop_words_and_plurals():
     ],
 )
 def test_asking_words_of_other_languages(question, word, kind):
-    asked = ask(question)
+    asked = ask_in_any_language(question)
     assert (asked.word, asked.kind) == (word, kind)
+    assert ask(question).kind is Kind.UNKNOWN
