@@ -84,7 +84,7 @@ def measure_collection(
     low, high = _ratio_interval(ours, theirs, seed=seed)
     return CollectionReport(
         name, mean(f"nDCG@{DEPTH}", ours, seed=seed), mean(f"nDCG@{DEPTH}", theirs, seed=seed),
-        float(np.mean(ours) / max(np.mean(theirs), 1e-9)), low, high, 1e3 * float(np.median(seconds)),
+        float(np.mean(ours)) / max(float(np.mean(theirs)), 1e-9), low, high, 1e3 * float(np.median(seconds)),
     )  # fmt: skip
 
 

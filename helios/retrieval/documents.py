@@ -64,15 +64,17 @@ class DocumentOrder:
         if not state.index.tokens.has_pooled:
             return state
         lone = _lone_passages(state.index)
-        listed = [n for n, scored in enumerate(state.subgraph.edges) if _is_among(lone, scored.edge)]
-        if len(listed) < FEW:
+        known = {
+            n: place for n, one in enumerate(state.subgraph.edges) if (place := _place(lone, one.edge)) is not None
+        }
+        if len(known) < FEW:
             return state
         cosines = state.index.tokens.pooled_cosines(state.query, lone)
         words = state.index.postings.passage_bm25(
             state.query.terms, k1=self.weights.k1, b=self.weights.b, most=state.index.passage_count
         )[lone]
-        known = np.searchsorted(lone, [state.subgraph.edges[n].edge.passage for n in listed])
-        compared = np.unique(np.concatenate([known, largest(cosines, self.joining), largest(words, self.joining)]))
+        listed = np.array(list(known.values()), np.int64)
+        compared = np.unique(np.concatenate([listed, largest(cosines, self.joining), largest(words, self.joining)]))
         state, late = _late_interaction(state, lone[compared])
         scores = (
             self.weights.lexical * _of_range(words[compared], low=0.0)
@@ -81,7 +83,7 @@ class DocumentOrder:
         )
         best = lone[compared[largest(np.asarray(scores, np.float32), len(listed))]].tolist()
         edges = list(state.subgraph.edges)
-        for place, passage in zip(listed, best, strict=True):
+        for place, passage in zip(known, best, strict=True):
             edges[place] = replace(edges[place], edge=Edge(None, passage))
         return state.with_edges(edges)
 
@@ -94,12 +96,12 @@ def _lone_passages(index: IndexReader) -> Numbers:
     )
 
 
-def _is_among(lone: Numbers, edge: Edge) -> bool:
-    """Whether an edge is one of these passages alone."""
+def _place(lone: Numbers, edge: Edge) -> int | None:
+    """Which of these passages an edge is; None for one with a row and for a passage that has one."""
     if edge.segment is not None or edge.passage is None:
-        return False
+        return None
     place = int(np.searchsorted(lone, edge.passage))
-    return place < len(lone) and lone[place] == edge.passage
+    return place if place < len(lone) and lone[place] == edge.passage else None
 
 
 def _late_interaction(state: SearchState, passages: Numbers) -> tuple[SearchState, FloatArray]:
