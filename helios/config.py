@@ -39,8 +39,7 @@ class EncoderSettings(Section):
     """The token encoder and how it runs."""
 
     model: str | None = None
-    """Folder of the base model, also as sentence-transformers saves it, or its name on the hub; None takes the
-    installed package, then the hub cache. docs/languages.md says what a multilingual one changes."""
+    """Folder or hub name of the base (docs/languages.md); None takes the installed package, then the hub cache."""
     adapter: str | None = None
     """File of a trained adapter; None, or `none`, is the base as it comes."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"
