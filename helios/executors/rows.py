@@ -6,7 +6,7 @@ from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Iri
 
 Row = tuple[Value, ...]
 SMALL = 8
-"""What a number, a date or nothing counts, in bytes."""
+"""What any value counts at least, in bytes: nothing and an empty text take memory too."""
 
 
 def capped(rows: Iterable[Sequence[Value]], *, max_rows: int, max_bytes: int) -> tuple[list[Row], str | None]:
@@ -27,17 +27,17 @@ def size(value: Value) -> int:
     """About how many bytes a value is as text."""
     match value:
         case str() | bytes():
-            return len(value)
+            return max(SMALL, len(value))
         case Iri() | Literal():
-            return len(value.value)
+            return max(SMALL, len(value.value))
         case GraphNode():
             return SMALL + size(value.properties)
         case GraphRelationship():
             return SMALL + len(value.type) + size(value.properties)
         case GraphPath():
-            return size(value.nodes) + size(value.relationships)
+            return SMALL + size(value.nodes) + size(value.relationships)
         case Mapping():
-            return sum(len(key) + size(item) for key, item in value.items())
+            return SMALL + sum(len(key) + size(item) for key, item in value.items())
         case list() | tuple():
             return SMALL + sum(map(size, value))
     return SMALL

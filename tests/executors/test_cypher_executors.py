@@ -204,8 +204,8 @@ def test_the_plan_is_checked_behind_the_guard(ladybug: Any) -> None:
     assert not list(Path("/tmp").glob("helios-cypher-hostile*"))
 
 
-def test_a_trivial_query_costs_little(ladybug: Any, quick: Any) -> None:
-    quick(0.015, lambda: ask(ladybug, "MATCH (p:Person {name: 'Ann'}) RETURN p.born"))
+def test_a_trivial_query_costs_little(executor: Any, quick: Any) -> None:
+    quick(0.015, lambda: ask(executor, "MATCH (p:Person {name: 'Ann'}) RETURN p.born"))
 
 
 def test_many_different_queries_do_not_use_up_the_buffers(ladybug: Any) -> None:

@@ -42,7 +42,7 @@ def test_a_value_comes_out_as_it_went_in(value):
 @settings(max_examples=100, deadline=None)
 def test_every_value_can_be_shown_as_json(value):
     json.dumps(plain(value))
-    assert size(value) >= 0
+    assert size(value) >= 8  # nothing, an empty text and an empty list take memory too
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]"$:,vmap0 ', max_size=40).map(str.encode))
@@ -78,5 +78,5 @@ def test_caps_end_rows_and_say_so():
     rows = [("ab", 1), ("cd", 2), ("ef", 3)]
     assert capped(rows, max_rows=3, max_bytes=100) == (rows, None)
     assert capped(rows, max_rows=2, max_bytes=100) == (rows[:2], "rows")
-    assert capped(rows, max_rows=3, max_bytes=25) == (rows[:2], "bytes")
+    assert capped(rows, max_rows=3, max_bytes=35) == (rows[:2], "bytes")
     assert capped(rows, max_rows=3, max_bytes=5) == ([], "bytes")
