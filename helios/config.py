@@ -334,7 +334,7 @@ class AdvancedReadingSettings(Section):
 
     model: str | None = None
     """Folder of a trained extractive reader; None is the packaged one."""
-    least_table: float = Field(default=0.35, ge=0.0, le=1.0)
+    least_table: float = Field(default=0.4, ge=0.0, le=1.0)
     """What is read or computed from a whole table is an answer from this confidence on."""
     table_model: str | None = None
     """Folder of a trained reader of whole tables; None is the packaged one, `none` reads spans alone."""

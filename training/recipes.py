@@ -38,6 +38,7 @@ ROLES = {
     "expander": ("training.expander", "Pair model of node expansion, f_S→P and f_P→S."),
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
     "reader": ("training.reader", "Extractive reader."),
+    "table-columns": ("training.table_columns", "Reader of columns: what a question asks of a table's columns."),
     "table-reader": ("training.table_reader", "Reader of tables: rows, column, and what is computed."),
     "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
     "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),

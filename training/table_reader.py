@@ -3,12 +3,15 @@
     helios train table-reader --recipe table-reader --out DIR \\
         "indexes=[OTTQA-INDEX,SPIDER-INDEX]" "questions=[train.jsonl.gz,spider/questions.jsonl]"
 
-Each index is asked its questions and others that are made from its tables (`training.table_questions`). Trees order a
+What a question asks of a table's columns comes from a model that is trained before (`training.table_columns`). Each
+index is asked its questions and others that are made from its tables (`training.table_questions`). Trees order a
 question's programs; they learn from the programs whose result is the answer. The confidence is fitted to answers of
 trees that have seen nothing of the same source: real questions of each index, and made ones, are a source each.
 """
 
+import os
 import random
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,14 +27,18 @@ from helios.config import Section
 from helios.engine import Engine
 from helios.evaluation.folders import is_right
 from helios.evaluation.questions import read_records
+from helios.models.base import find_base_model
 from helios.models.card import ModelCard, data_file, write_card
 from helios.models.trees import Trees
-from helios.reading.tables.candidates import FEATURES
+from helios.reading.tables.columns import FILE as COLUMNS
+from helios.reading.tables.columns import ColumnReader
 from helios.reading.tables.programs import execute
 from helios.reading.tables.reader import (
     DOUBTS,
     EXECUTED,
+    FEATURES,
     TREES,
+    WEIGHTS,
     Confidence,
     Sheets,
     all_programs,
@@ -57,6 +64,8 @@ class TableReaderSettings(Section):
     """Indexes whose tables are asked about; train tables only."""
     questions: tuple[Path | None, ...] = ()
     """Questions about each of the indexes, in their order; the answer a string, or items in their accepted forms."""
+    columns: Path | None = None
+    """Folder that `helios train table-columns` wrote, from other questions than these; None is the packaged model."""
     limit: int = Field(default=1200, ge=0)
     """Questions of a file, drawn at random."""
     made: int = Field(default=1500, ge=0)
@@ -80,6 +89,10 @@ class Lesson:
     items: tuple[tuple[str, ...], ...]
     """What the answer names, each in its accepted forms; none where there is no answer."""
     source: str
+    column: str = ""
+    """Header of the column that the answer is read from, where the question's file says so."""
+    table: str = ""
+    """Its table, as a part of the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +122,8 @@ def train_table_reader(
 
     examples: list[Example] = []
     encoder = ""
+    columns = (settings.columns or WEIGHTS) / COLUMNS
+    reader = ColumnReader(find_base_model(), columns, threads=os.cpu_count() or 1)
     files = [*settings.questions, *[None] * len(settings.indexes)]
     for index, questions in zip(settings.indexes, files, strict=False):
         with Engine.open(index, overrides=LIGHT) as engine:
@@ -116,7 +131,7 @@ def train_table_reader(
             kept = out / "examples" / f"{index.name}.npz"
             if not kept.is_file():
                 mined = []
-                for example in mine(engine, lessons(engine, questions, settings), settings):
+                for example in mine(engine, lessons(engine, questions, settings), settings, reader):
                     mined.append(example)
                     if len(mined) % 100 == 0:
                         log("questions mined", len(mined), len(mined))
@@ -127,6 +142,7 @@ def train_table_reader(
     trees = Trees.of(fit_trees(examples, settings))
     out.mkdir(parents=True, exist_ok=True)
     trees.save(out / TREES)
+    shutil.copyfile(columns, out / COLUMNS)
     card = ModelCard(
         name=CARD_ROLE,
         role=CARD_ROLE,
@@ -140,7 +156,7 @@ def train_table_reader(
         needs={"encoder": encoder},
         values={"confidence": asdict(confidence)},
     )
-    write_card(out, card, weights=[TREES])
+    write_card(out, card, weights=[TREES, COLUMNS])
     return scores
 
 
@@ -150,6 +166,7 @@ def _named(settings: TableReaderSettings) -> dict[str, Any]:
     return settings.model_dump(mode="json") | {
         "indexes": [path.name for path in settings.indexes],
         "questions": questions,
+        "columns": settings.columns and settings.columns.name,
     }
 
 
@@ -162,7 +179,8 @@ def lessons(engine: Engine, questions: Path | None, settings: TableReaderSetting
         for _, record in read_records(questions):
             answer = record["answer"]
             items = ((answer,),) if isinstance(answer, str) else tuple(tuple(forms) for forms in answer)
-            found.append(Lesson(record["question"], items, f"{index_name}: {questions.name}"))
+            said = {name: record.get(name) or "" for name in ("column", "table")}
+            found.append(Lesson(record["question"], items, f"{index_name}: {questions.name}", **said))
         chance.shuffle(found)
         del found[settings.limit :]
     ids = list(engine.corpus.tables.ids())
@@ -176,7 +194,9 @@ def lessons(engine: Engine, questions: Path | None, settings: TableReaderSetting
     return [*found, *made[: settings.made]]
 
 
-def mine(engine: Engine, asked: Sequence[Lesson], settings: TableReaderSettings) -> Iterator[Example]:
+def mine(
+    engine: Engine, asked: Sequence[Lesson], settings: TableReaderSettings, reader: ColumnReader
+) -> Iterator[Example]:
     """Every question's programs over the tables that the engine finds."""
     sheets = Sheets(engine.corpus.tables, engine.encoder)
     chance = np.random.default_rng(settings.seed)
@@ -187,7 +207,7 @@ def mine(engine: Engine, asked: Sequence[Lesson], settings: TableReaderSettings)
         answers: list[int] = []
         known: dict[str, int] = {}
         question = table_question(lesson.question, engine.encoder.encode_question(lesson.question))
-        for programs in all_programs(question, evidence, sheets):
+        for programs in all_programs(question, evidence, sheets, reader):
             for number in range(len(programs.parts)):
                 result = execute(programs.program(number))
                 if result is not None:

@@ -37,7 +37,10 @@ def load_reader(engine: "Engine") -> Reader:
     tables = None
     if more.table_model != "none":
         folder = None if more.table_model is None else Path(more.table_model).expanduser()
-        tables = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), folder, least=more.least_table)
+        tables = TableReader.load(
+            Sheets(engine.corpus.tables, engine.encoder), folder, least=more.least_table,
+            runtime=config.encoder.runtime, threads=engine.models.threads,
+        )  # fmt: skip
     extractive = ExtractiveReader.load(
         StoredVectors(engine.index, engine.encoder), Path(more.model).expanduser() if more.model else None,
         tables=tables, edges=more.edges, least=settings.least, present=more.present,

@@ -6,11 +6,15 @@ import random
 import pytest
 
 from helios.engine import Engine
+from helios.models.base import find_base_model
 from helios.models.card import read_card
+from helios.reading.tables.columns import FILE, ColumnReader, TableText
+from helios.reading.tables.columns import ROLE as COLUMNS_ROLE
 from helios.reading.tables.reader import ROLE, Sheets, TableReader
 from helios.reading.tables.sheet import Sheet
 from helios.types import Table
 from training.errors import TrainingError
+from training.table_columns import LESSONS, TableColumnsSettings, train_table_columns
 from training.table_questions import made_questions
 from training.table_reader import TableReaderSettings, same_items, train_table_reader
 
@@ -68,3 +72,27 @@ def test_one_source_is_too_few(sample_index, tmp_path):
         train_table_reader(TableReaderSettings(indexes=(sample_index,), made=20, trees=5), tmp_path / "out")
     with pytest.raises(TrainingError, match="indexes"):
         train_table_reader(TableReaderSettings(), tmp_path / "other")
+
+
+def test_columns_are_learned_and_read(sample_index, tmp_path):
+    questions = tmp_path / "questions.jsonl"
+    asked = [
+        {"question": "How long is the Rhine?", "answer": "1,230", "column": "Length (km, about)"},
+        {"question": "mouth of the Rhine", "answer": [["North Sea"]]},
+        {"question": "Who is the king of the Rhine?", "answer": []},
+    ]
+    questions.write_text("".join(json.dumps(one) + "\n" for one in asked))
+    settings = TableColumnsSettings(
+        indexes=(sample_index,), questions=(questions,), made=6, rank=2, train={"epochs": 2, "learning_rate": 1e-3}
+    )
+    train_table_columns(settings, tmp_path / "columns")
+    assert read_card(tmp_path / "columns", COLUMNS_ROLE).role == COLUMNS_ROLE
+    lessons = [json.loads(line) for line in (tmp_path / "columns" / LESSONS).read_text().splitlines()]
+    assert {bool(lesson["programs"]) for lesson in lessons} == {True, False}
+    rhine = next(one for one in lessons if one["question"] == "How long is the Rhine?" and one["programs"])
+    named = {rhine["table"]["headers"][program[1]] for program in rhine["programs"] if program[1] >= 0}
+    assert named == {"Length (km, about)"}
+    table = TableText("Rivers", ("River", "Length"), ("Rhine", "1,230"), frozenset([0]))
+    reader = ColumnReader(find_base_model(), tmp_path / "columns" / FILE)
+    (reading,) = reader.read("How long is the Rhine?", [table])
+    assert len(reading.asked) == 2

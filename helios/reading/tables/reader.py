@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from helios.bounded import Bounded
 from helios.errors import ModelError
+from helios.models.base import find_base_model
 from helios.models.card import read_card
 from helios.models.encoder import TokenEncoder, TokenVectors
+from helios.models.routes import Runtime
 from helios.models.trees import Trees
 from helios.reading.base import Citation
 from helios.reading.question import ask
-from helios.reading.tables.candidates import FEATURES, TableFacts, TablePrograms, TableQuestion, programs_of
+from helios.reading.tables import candidates, columns
+from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
+from helios.reading.tables.columns import ColumnReader, TableText, column_features
 from helios.reading.tables.matching import question_words
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.sheet import Sheet
@@ -35,6 +39,7 @@ KEPT_SHEETS = 32
 """Tables that are kept ready."""
 
 
+FEATURES = (*candidates.FEATURES, *columns.FEATURES)
 WEIGHTS = Path(__file__).parent / "weights"
 ROLE = "table-reader"
 TREES = "trees.txt"
@@ -43,6 +48,7 @@ EXECUTED = 40
 DOUBTS = (
     "unexplained", "most_unexplained", "words_unexplained", "table_probability", "row_probability", "table_rank",
     "title_similarity", "from_evidence", "least_share", "set_content", "header_rest", "content", "unused",
+    "read_table", "read_column", "read_where", "read_total",
 )  # fmt: skip
 """Features of the best program that its confidence is read from, beside its share of all scores."""
 
@@ -106,8 +112,18 @@ def table_facts(evidence: Evidence, *, tables: int = TABLES) -> list[tuple[str, 
     return found
 
 
-def all_programs(reading: TableQuestion, evidence: Evidence, sheets: Sheets) -> list[TablePrograms]:
-    """The programs over each of the first tables."""
+def all_programs(
+    reading: TableQuestion, evidence: Evidence, sheets: Sheets, reader: ColumnReader
+) -> list[TablePrograms]:
+    """The programs over each of the first tables, with all features."""
+    found = plain_programs(reading, evidence, sheets)
+    readings = reader.read(reading.asked.text, [TableText.of(one.sheet, one.sets) for one in found])
+    pairs = zip(found, column_features(found, readings), strict=True)
+    return [replace(one, features=np.hstack([one.features, more])) for one, more in pairs]
+
+
+def plain_programs(reading: TableQuestion, evidence: Evidence, sheets: Sheets) -> list[TablePrograms]:
+    """The programs over each of the first tables, without what the reader of columns says."""
     found = []
     for table_id, facts in table_facts(evidence):
         read = sheets.get(table_id)
@@ -195,13 +211,18 @@ class Executed:
 class TableReader:
     """Reads whole tables; holds no state of a question, so threads may share it."""
 
-    def __init__(self, trees: Trees, confidence: Confidence, sheets: Sheets, *, least: float = 0.0) -> None:
+    def __init__(
+        self, trees: Trees, confidence: Confidence, sheets: Sheets, reader: ColumnReader, *, least: float = 0.0
+    ) -> None:
         """`least` is the confidence from which a caller should take what it reads for an answer."""
-        self.trees, self.confidence, self.sheets, self.least = trees, confidence, sheets, least
-        self._columns = [FEATURES.index(name) for name in trees.features]
+        self.trees, self.confidence, self.sheets, self.columns, self.least = trees, confidence, sheets, reader, least
+        self._used = [FEATURES.index(name) for name in trees.features]
 
     @classmethod
-    def load(cls, sheets: Sheets, folder: Path | None = None, *, least: float = 0.0) -> "TableReader":
+    def load(
+        cls, sheets: Sheets, folder: Path | None = None, *, least: float = 0.0, runtime: Runtime = "auto",
+        threads: int = 1,
+    ) -> "TableReader":  # fmt: skip
         """The packaged weights, or those of a folder; ModelError for damaged or foreign files."""
         folder = folder or WEIGHTS
         card = read_card(folder, ROLE)
@@ -211,7 +232,8 @@ class TableReader:
         if unknown:
             raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
         try:
-            return cls(trees, Confidence(**card.values["confidence"]), sheets, least=least)
+            reader = ColumnReader(find_base_model(), folder / columns.FILE, runtime=runtime, threads=threads)
+            return cls(trees, Confidence(**card.values["confidence"]), sheets, reader, least=least)
         except (KeyError, TypeError) as error:
             raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
 
@@ -220,8 +242,8 @@ class TableReader:
 
         `vectors` are those of the question's tokens.
         """
-        found = all_programs(table_question(question, vectors), evidence, self.sheets)
-        executed = best_executed(found, [self.trees.sums(one.features[:, self._columns]) for one in found])
+        found = all_programs(table_question(question, vectors), evidence, self.sheets, self.columns)
+        executed = best_executed(found, [self.trees.sums(one.features[:, self._used]) for one in found])
         return [
             TableAnswer(executed.programs[number], executed.results[number], chance)
             for number, chance in executed.answers(self.confidence)

@@ -1,0 +1,277 @@
+"""The recipe of the reader of columns (`helios.reading.tables.columns`), a low-rank adapter of the shared encoder.
+
+    helios train table-columns --recipe configs/train/table-columns.yaml --out DIR \\
+        "indexes=[INDEX]" "questions=[questions.jsonl]"
+
+Each index is asked its questions, and others made from its tables. Of the tables found, those with a program that
+gives the answer teach operation and columns: the loss is the negative log of what all such programs are given
+together, so that nobody has to write programs down. The first table without one teaches what a question is not about.
+A question may name the column and the table that its answer is read from (`column`, `table`), which leaves out
+programs that are right by chance.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from helios.engine import Engine
+from helios.index.durable import write_atomically
+from helios.models.adapters import adapter_tensors, add_adapter, save_adapter
+from helios.models.base import find_base_model
+from helios.models.bert import load_bert
+from helios.models.card import ModelCard, data_file, write_card
+from helios.reading.tables.candidates import TablePrograms
+from helios.reading.tables.columns import FILE, HEADS, UNSEEN, TableText, TableTokeniser, TokenisedTable
+from helios.reading.tables.columns import ROLE as CARD_ROLE
+from helios.reading.tables.programs import OPS, execute
+from helios.reading.tables.reader import Sheets, plain_programs, table_question
+from training.log import LogRow
+from training.recipes import Role
+from training.settings import TrainSettings
+from training.table_reader import LIGHT, Lesson, TableReaderSettings, lessons, same_items
+from training.trainer import ParameterGroup, train
+
+LESSONS = "column-lessons.jsonl"
+LENGTH = 20.0
+"""The vectors are made this long before the heads read them, about what the encoder gives."""
+MOST_PROGRAMS = 100
+
+
+class TableColumnsSettings(TableReaderSettings):
+    """Everything that the result depends on beside the code."""
+
+    limit: int = Field(default=2000, ge=0)
+    made: int = Field(default=200, ge=0)
+    rank: int = Field(default=32, ge=1)
+    scale: float = 2.0
+    batch: int = Field(default=12, ge=1)
+    head_scale: float = Field(default=2.0, gt=0.0)
+    """The heads learn so many times faster than the adapter."""
+    train: TrainSettings = TrainSettings(epochs=3, learning_rate=5e-4, schedule="linear", evaluate_first=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLesson:
+    """A question and a table, and the programs over it that give the answer; none for a table that does not."""
+
+    question: str
+    table: TableText
+    programs: tuple[tuple[int, int, int, int, tuple[int, ...]], ...]
+    """(operation, column, order column, descending, columns that select rows)"""
+
+
+def train_table_columns(
+    settings: TableColumnsSettings,
+    out: Path,
+    *,
+    device: Any = "cpu",
+    on_log: Callable[[LogRow], None] = lambda row: None,
+) -> Mapping[str, float]:
+    """Mine lessons of every index, train, and write the adapter with its card; returns nothing measured."""
+    started = time.monotonic()
+    path = out / LESSONS
+    if not path.is_file():
+        found = [lesson for number in range(len(settings.indexes)) for lesson in mine_columns(settings, number)]
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, "".join(json.dumps(_record(one), ensure_ascii=False) + "\n" for one in found).encode())
+    known = [_lesson(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    recipe = ColumnRecipe(known, settings, device=device)
+    result = train(recipe, settings.train, out / "run", device=device, on_log=on_log)
+    recipe.save(out / FILE)
+    card = ModelCard(
+        name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",
+        summary="Reads a question beside a table's columns: which are asked for, order or select rows, what is done.",
+        data=tuple(data_file(path) for path in settings.questions if path is not None),
+        settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "columns"}),
+        scores=result.scores,
+        seconds=time.monotonic() - started,
+        limits="Mostly English; some questions in German, French, Spanish and Chinese.",
+    )  # fmt: skip
+    write_card(out, card, weights=[FILE])
+    return result.scores
+
+
+def mine_columns(settings: TableColumnsSettings, number: int) -> Iterator[ColumnLesson]:
+    """Lessons of one of the indexes."""
+    index = settings.indexes[number]
+    questions = settings.questions[number] if number < len(settings.questions) else None
+    with Engine.open(index, overrides=LIGHT) as engine:
+        sheets = Sheets(engine.corpus.tables, engine.encoder)
+        for lesson in lessons(engine, questions, settings):
+            evidence = engine.search(lesson.question, k=50)
+            asked = table_question(lesson.question, engine.encoder.encode_question(lesson.question))
+            yield from column_lessons(lesson, plain_programs(asked, evidence, sheets))
+
+
+def column_lessons(lesson: Lesson, found: Sequence[TablePrograms]) -> Iterator[ColumnLesson]:
+    """At most two tables that answer the question, and the first one that does not."""
+    right = [(one, right_programs(lesson, one)) for one in found]
+    answering = [(one, programs) for one, programs in right if programs]
+    others = [(one, programs) for one, programs in right if not programs]
+    for one, programs in [*answering[:2], *others[:1]]:
+        yield ColumnLesson(lesson.question, TableText.of(one.sheet, one.sets), tuple(programs))
+
+
+def right_programs(lesson: Lesson, found: TablePrograms) -> list[tuple[int, int, int, int, tuple[int, ...]]]:
+    """Programs of a table that give the answer, from the column and the table that the question names, if it does."""
+    if lesson.table and lesson.table.removesuffix(".csv") not in found.sheet.table.table_id:
+        return []
+    named = [at for at, column in enumerate(found.sheet.columns) if column.header.strip() == lesson.column.strip()]
+    kept = []
+    for number, (op, chosen, column, order, down, _) in enumerate(found.parts.tolist()):
+        if not lesson.items or (lesson.column and named and column >= 0 and column not in named):
+            continue
+        result = execute(found.program(number))
+        if result is not None and same_items(result.items, lesson.items):
+            where = tuple(sorted({match.column for match in found.sets[chosen] if match.column >= 0}))
+            kept.append((op, column, order, down, where))
+    return list(dict.fromkeys(kept))[:MOST_PROGRAMS]
+
+
+class ColumnModel(nn.Module):
+    """The adapted encoder with both heads."""
+
+    def __init__(self, settings: TableColumnsSettings, folder: Path) -> None:
+        super().__init__()
+        self.bert = load_bert(folder)
+        self.adapted = add_adapter(self.bert, rank=settings.rank, scale=settings.scale)
+        size = self.bert.config.hidden_size
+        self.column = nn.Linear(2 * size, HEADS["column"])
+        self.question = nn.Linear(size, HEADS["question"])
+
+    def forward(self, tables: Sequence[TokenisedTable]) -> tuple[Tensor, list[Tensor]]:
+        """Outputs of the question (B, 12), and of the columns of each table (C, 3)."""
+        length = max(len(one.ids) for one in tables)
+        device = self.question.weight.device
+        ids = torch.zeros(len(tables), length, dtype=torch.long, device=device)
+        mask = torch.zeros(len(tables), length, dtype=torch.bool, device=device)
+        for row, one in enumerate(tables):
+            ids[row, : len(one.ids)] = torch.tensor(one.ids)
+            mask[row, : len(one.ids)] = True
+        hidden_BLD = F.normalize(self.bert(ids, mask).float(), dim=-1) * LENGTH
+        columns = []
+        for row, one in enumerate(tables):
+            vectors = [
+                torch.cat([hidden_BLD[row, first:after].mean(dim=0), hidden_BLD[row, separator]])
+                for first, after, separator in one.columns
+            ]
+            columns.append(self.column(torch.stack(vectors)) if vectors else hidden_BLD.new_zeros(0, HEADS["column"]))
+        return self.question(hidden_BLD[:, 0]), columns
+
+
+class ColumnRecipe:
+    """The model under training (a recipe of `training.trainer`)."""
+
+    def __init__(
+        self, known: Sequence[ColumnLesson], settings: TableColumnsSettings, *, device: torch.device | str = "cpu"
+    ) -> None:
+        torch.manual_seed(settings.train.seed)
+        self.lessons, self.settings = list(known), settings
+        self.base = find_base_model(None)
+        self.model = ColumnModel(settings, self.base.folder).to(torch.device(device))
+        self.tokeniser = TableTokeniser(self.base)
+        self.tokenised = [self.tokeniser.of(one.question, one.table) for one in self.lessons]
+        self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def parameter_groups(self) -> Sequence[ParameterGroup]:
+        heads = [*self.model.column.parameters(), *self.model.question.parameters()]
+        return [
+            ParameterGroup(self.model.adapted),
+            ParameterGroup(heads, scale=self.settings.head_scale),
+        ]
+
+    def batches(self, epoch: int, *, seed: int) -> Sequence[tuple[int, ...]]:
+        """Lessons of like length together, in a new order."""
+        chance, size = random.Random(f"{seed} {epoch}"), self.settings.batch
+        order = list(range(len(self.lessons)))
+        chance.shuffle(order)
+        found = []
+        for start in range(0, len(order), 20 * size):
+            near = sorted(order[start : start + 20 * size], key=lambda at: len(self.tokenised[at].ids))
+            found += [tuple(near[at : at + size]) for at in range(0, len(near), size)]
+        chance.shuffle(found)
+        return found
+
+    def size(self, batch: tuple[int, ...]) -> int:
+        return len(batch)
+
+    def step(self, batch: tuple[int, ...]) -> Tensor:
+        """Is it this table, and which of its programs."""
+        self.model.train()
+        said, columns = self.model([self.tokenised[at] for at in batch])
+        losses = []
+        for row, at in enumerate(batch):
+            programs = self.lessons[at].programs
+            wanted = said.new_tensor(float(bool(programs)))
+            losses.append(F.binary_cross_entropy_with_logits(said[row, -1], wanted))
+            if programs and len(columns[row]):
+                losses.append(-program_chances(said[row], columns[row], programs).logsumexp(0))
+        return torch.stack(losses).sum() / len(batch)
+
+    def evaluate(self) -> Mapping[str, float]:
+        """Nothing: what the model is worth is measured by the reader of tables."""
+        return {}
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {name: parameter.detach().cpu().clone() for name, parameter in self.trained.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        with torch.no_grad():
+            for name, parameter in self.trained.items():
+                parameter.copy_(state[name])
+
+    def save(self, path: Path) -> None:
+        """Write the file that `helios.reading.tables.columns.ColumnReader` reads; its heads read unit vectors."""
+        heads = {}
+        for name, head in (("column", self.model.column), ("question", self.model.question)):
+            heads[f"head.{name}.weight"] = head.weight.detach().cpu() * LENGTH
+            heads[f"head.{name}.bias"] = head.bias.detach().cpu()
+        tensors = {name: tensor.cpu() for name, tensor in adapter_tensors(self.model.bert).items()}
+        described = {"role": CARD_ROLE, "base": self.base.sha256}
+        save_adapter(path, tensors | heads, scale=self.settings.scale, metadata=described)
+
+
+def program_chances(
+    said: Tensor, columns_C3: Tensor, programs: Sequence[tuple[int, int, int, int, tuple[int, ...]]]
+) -> Tensor:
+    """Log-probabilities (N) of programs, as the reader of columns adds them up."""
+    ops = F.log_softmax(said[: len(OPS)], dim=-1)
+    asked, ordered = F.log_softmax(columns_C3[:, 0], dim=-1), F.log_softmax(columns_C3[:, 1], dim=-1)
+    selects, not_selects = F.logsigmoid(columns_C3[:, 2]), F.logsigmoid(-columns_C3[:, 2])
+    down, up = F.logsigmoid(said[len(OPS)]), F.logsigmoid(-said[len(OPS)])
+    unseen = said.new_tensor(UNSEEN)
+    sums = []
+    for op, column, order, descending, where in programs:
+        total = ops[op]
+        if column >= 0:
+            total = total + (asked[column] if column < len(asked) else unseen)
+        if order >= 0:
+            total = total + (ordered[order] if order < len(ordered) else unseen) + (down if descending else up)
+        chosen = torch.zeros(len(asked), dtype=torch.bool, device=said.device)
+        chosen[[column for column in where if column < len(asked)]] = True
+        sums.append(total + torch.where(chosen, selects, not_selects).sum())
+    return torch.stack(sums)
+
+
+def _record(lesson: ColumnLesson) -> dict[str, Any]:
+    table = replace(lesson.table, matched=frozenset())
+    return asdict(lesson) | {"table": asdict(table) | {"matched": sorted(lesson.table.matched)}}
+
+
+def _lesson(record: Mapping[str, Any]) -> ColumnLesson:
+    table = record["table"]
+    text = TableText(table["title"], tuple(table["headers"]), tuple(table["values"]), frozenset(table["matched"]))
+    programs = tuple((op, column, order, down, tuple(where)) for op, column, order, down, where in record["programs"])
+    return ColumnLesson(record["question"], text, programs)
+
+
+ROLE = Role(TableColumnsSettings, train_table_columns)
