@@ -292,6 +292,17 @@ def test_a_file_that_cannot_be_used_is_named_without_a_traceback(tmp_path: Path)
     assert isinstance(CliRunner().invoke(app_with(work), ["--debug", "work"]).exception, FileNotFoundError)
 
 
+def test_a_folder_of_the_users_does_not_stand_in_for_ours(tmp_path: Path):
+    for name in ("training", "indexing", "json"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong one')\n")
+    for arguments in (["index", "info", "none"], ["train", "ranker", "--out", "x"]):
+        command = [sys.executable, "-m", "helios", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: "), done.stderr
+
+
 def test_an_empty_question_is_wrong_usage(tmp_path: Path):
     result = run("search", " ", "--index", str(tmp_path))
     assert result.returncode == 2
