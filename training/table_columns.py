@@ -1,6 +1,6 @@
 """The recipe of the reader of columns (`helios.reading.tables.columns`), a low-rank adapter of the shared encoder.
 
-    helios train table-columns --recipe configs/train/table-columns.yaml --out DIR \\
+    helios train table-columns --recipe table-columns --out DIR \\
         "indexes=[INDEX]" "questions=[questions.jsonl]"
 
 Each index is asked its questions, and others made from its tables. Of the tables found, those with a program that
