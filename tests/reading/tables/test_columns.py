@@ -33,7 +33,8 @@ def test_columns_are_found_that_share_no_word_with_the_question(reader):
     """Most of them: it is a small model."""
     staff = TableText(
         "staff list", ("Name", "D.O.B.", "Ext.", "Town", "Salary"),
-        ("Marta Brannoch , Ola Lind", "1971-03-04 , 1988-11-30", "41 , 17", "Kilsta , Ravn", "£31,000 , £28,500"), frozenset([0]),
+        ("Marta Brannoch , Ola Lind", "1971-03-04 , 1988-11-30", "41 , 17", "Kilsta , Ravn", "£31,000 , £28,500"),
+        frozenset([0]),
     )  # fmt: skip
     asked = {
         "when was Marta born?": "D.O.B.", "which number do I dial for Marta": "Ext.",
