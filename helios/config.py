@@ -219,8 +219,7 @@ class AdvancedSearchSettings(Section):
     spread: int = Field(default=10, ge=0, le=1000)
     """First ranks in which what repeats a row or a passage is put back; 0 leaves the order as it is."""
     documents: int = Field(default=100, ge=0)
-    """Best texts by BM25, and by mean vectors, that are compared where texts without a row are put in order; 0 leaves
-    them as the stages before have them."""
+    """Best texts by BM25, and by mean vectors, that are compared where texts without a row are put in order; 0: none."""
     filters: int = Field(default=16, ge=1)
     """Filters whose view of the index is kept for the next question."""
     verify: bool = False
@@ -318,8 +317,7 @@ class AdvancedRefinementSettings(Section):
     """Edges that are evidence with less than this probability come last; 0 rejects none. The learned ranking knows of
     an edge all that verification does: without one (search.ranker=none), try 0.005."""
     prompting: Literal["star", "graph"] = "star"
-    """With `llm`: `star` asks about one table, then about `rows` stars at a time, until the evidence is enough; `graph`
-    asks about all of them at once (the comparison of HELIOS 5.3)."""
+    """With `llm`: prompts about a table and `rows` stars at a time, or one for the whole graph (HELIOS 5.3)."""
     gate: float = Field(default=0.9, ge=0.0, le=1.0)
     """With `llm`: confidence in the best star from which on the model is not asked, unless the question is likely an
     aggregation; 1 asks always."""

@@ -11,6 +11,7 @@ Shape legend: C columns, N programs, L tokens, D hidden size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,10 +97,11 @@ class TableTokeniser:
     def __init__(self, base: BaseModel) -> None:
         from tokenizers import Tokenizer
 
-        self._tokenizer = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
+        self._tokenizer: Any = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._opening, self._separator = (self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
+        self._opening: int = self._tokenizer.token_to_id("[CLS]")
+        self._separator: int = self._tokenizer.token_to_id("[SEP]")
 
     def of(self, question: str, table: TableText) -> TokenisedTable:
         """Question, title, and as many columns as fit."""
@@ -160,7 +162,10 @@ class ColumnReader:
 
     @once
     def _route(self) -> Route:
-        return document_route(self._checkpoint, self.runtime, self.threads, batch_tokens=4 * MAX_TOKENS)
+        return document_route(
+            lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=4 * MAX_TOKENS,
+            fingerprint=sha256(self.base.sha256.encode() + self.weights.read_bytes()).hexdigest(),
+        )  # fmt: skip
 
     def read(self, question: str, tables: Sequence[TableText]) -> list[ColumnReading]:
         """A reading of each table; ModelError for weights that cannot be used."""
