@@ -122,7 +122,14 @@ def fsck(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as
 
     with default_progress().stage("fsck") as meter:
         meter.start(listed_bytes(index) // 1000, "kB")
-        findings = check_index(index, progress=lambda size: meter.advance(size // 1000))
+        rest = 0
+
+        def advance(size: int) -> None:
+            nonlocal rest
+            full, rest = divmod(rest + size, 1000)
+            meter.advance(full)
+
+        findings = check_index(index, progress=advance)
     errors = [finding for finding in findings if finding.severity == "error"]
     if as_json:
         typer.echo(json.dumps({"sound": not errors, "findings": [asdict(one) for one in findings]}, indent=2))

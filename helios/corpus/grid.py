@@ -194,9 +194,10 @@ def _beside(rows: Sequence[Row], group: _Group) -> Iterator[Area]:
     A blank column alone may be there for looks: tables have different rows, titles of their own, or the same names.
     """
     wide = [rows[number] for number in group.rows if _values(rows[number]) > 1]
-    columns = sorted(_columns(wide or [rows[number] for number in group.rows]))
-    starts = [column for column in columns if column - 1 not in columns]
-    ends = [column + 1 for column in columns if column + 1 not in columns]
+    own_columns = _columns(wide or [rows[number] for number in group.rows])
+    columns = sorted(own_columns)
+    starts = [column for column in columns if column - 1 not in own_columns]
+    ends = [column + 1 for column in columns if column + 1 not in own_columns]
     parts = []
     for left, right in zip(starts, ends, strict=True):
         own = [number for number in group.rows if any(rows[number][left:right])]

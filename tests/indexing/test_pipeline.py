@@ -491,7 +491,7 @@ class RecordingProgress(SilentProgress):
 def test_progress_counts_all_work(corpus: Path, index: Path):
     progress = RecordingProgress()
     counts = build(corpus, index, progress=progress).manifest.counts
-    assert progress.stages["ingest"] == counts.tables + counts.passages
+    assert progress.stages["ingest"] == counts.segments + counts.passages
     build(corpus, index, progress=progress)
     assert progress.reused == ["ingest", "link", "graph"]
 

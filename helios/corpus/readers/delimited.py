@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from helios.corpus.budget import RecordShapeError, check
 from helios.corpus.encoding import broken_reason, decode, encoding_of, is_broken
-from helios.corpus.grid import grid_records, sheet_grids
+from helios.corpus.grid import Row, grid_records, sheet_grids
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import DAMAGED, SourceFile
@@ -67,8 +67,13 @@ def _streamed(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     with io.TextIOWrapper(source.stream(), encoding, errors, newline="") as text:
         delimiter = sniff_delimiter(text.read(_SNIFFED), suffix=source.suffix)
     with io.TextIOWrapper(source.stream(), encoding, errors, newline="") as text:
-        rows = ((line, tuple(map(str.strip, row))) for line, row in _rows(source, text, delimiter, rejection))
-        yield from streamed_tables(source, rows)
+        yield from streamed_tables(source, _stripped(source, _rows(source, text, delimiter, rejection)))
+
+
+def _stripped(source: SourceFile, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, Row]]:
+    for line, row in rows:
+        check(source.budget, "cells", len(row), f"cells of line {line}")
+        yield line, tuple(map(str.strip, row))
 
 
 def _chunks(source: SourceFile) -> Iterator[bytes]:
