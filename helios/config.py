@@ -189,8 +189,7 @@ class AdvancedEncoderSettings(Section):
     max_tokens: int = Field(default=256, ge=8, le=8192)
     """Tokens that the model reads at once; the index depends on it."""
     windows: int = Field(default=16, ge=1, le=1024)
-    """Windows in which a longer row or passage is read; what is beyond them is cut, and counted by the build. The index
-    depends on it."""
+    """Windows in which a longer row or passage is read; the build counts what it cuts. The index depends on it."""
     batch_tokens: int = Field(default=8192, ge=64)
     """Tokens of one padded batch, with torch alone."""
     centroids: int | None = Field(default=None, ge=1)
@@ -219,12 +218,11 @@ class AdvancedSearchSettings(Section):
     spread: int = Field(default=10, ge=0, le=1000)
     """First ranks in which what repeats a row or a passage is put back; 0 leaves the order as it is."""
     documents: int = Field(default=100, ge=0)
-    """Best texts by BM25, and by mean vectors, that are compared where texts without a row are put in order; 0: none."""
+    """Texts that join by each of two scores where texts without a row are put in order; 0 leaves that stage out."""
     filters: int = Field(default=16, ge=1)
     """Filters whose view of the index is kept for the next question."""
     verify: bool = False
-    """Read every file of the index against its checksum when it is opened, a second for each gigabyte; otherwise those
-    that say where others are looked into, when they are first used."""
+    """Check every file when an index is opened, a second a gigabyte; otherwise all but large payload when first used."""
 
 
 class AdvancedRerankSettings(Section):
@@ -317,7 +315,8 @@ class AdvancedRefinementSettings(Section):
     """Edges that are evidence with less than this probability come last; 0 rejects none. The learned ranking knows of
     an edge all that verification does: without one (search.ranker=none), try 0.005."""
     prompting: Literal["star", "graph"] = "star"
-    """With `llm`: prompts about a table and `rows` stars at a time, or one for the whole graph (HELIOS 5.3)."""
+    """With `llm`: `star` asks about one table, then about `rows` stars at a time, until the evidence is enough; `graph`
+    asks about all of them at once (the comparison of HELIOS 5.3)."""
     gate: float = Field(default=0.9, ge=0.0, le=1.0)
     """With `llm`: confidence in the best star from which on the model is not asked, unless the question is likely an
     aggregation; 1 asks always."""

@@ -108,6 +108,7 @@ def write_without(source: Path, out: Path, gone: set[int], encoder: MiniLMEncode
             out / "chunk.npz",
             counts=whole.tokens.lengths_of(kept),
             frequencies=token_frequencies(list(node_texts(store, 0, len(kept))), encoder),
+            pooled=whole.parts[0].tokens.pooled[kept[kept >= whole.segment_count] - whole.segment_count],
             **{
                 name: np.concatenate([getattr(own, name) for own in stored])
                 for name in ("codes", "scales", "residuals")

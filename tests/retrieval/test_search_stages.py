@@ -19,7 +19,7 @@ QUESTION = "Which is the longest river that flows into the Black Sea?"
 
 
 def test_small_models_alone_are_asked_by_default(engine: Engine, stages) -> None:
-    assert list(stages) == ["retrieve", "rank", "rerank", "expand", "refine", "spread"]
+    assert list(stages) == ["retrieve", "rank", "rerank", "documents", "expand", "refine", "spread"]
     assert isinstance(stages["rerank"], LateReranking)
     assert engine.pipeline.depth == READ
     assert engine.search("Where does the river end ?", k=10).notes == ()
@@ -27,7 +27,7 @@ def test_small_models_alone_are_asked_by_default(engine: Engine, stages) -> None
 
 def test_without_the_later_stages_a_search_is_retrieval(engine: Engine, reopen) -> None:
     off = ["expansion.enabled=false", "refinement.mode=off", "advanced.search.spread=0", "rerank.backend=none"]
-    plain = reopen(*off, "search.ranker=none")
+    plain = reopen(*off, "search.ranker=none", "advanced.search.documents=0")
     (retrieval,) = plain.pipeline.stages
     found = retrieval.run(plain.begin(QUESTION, k=10))
     evidence = plain.search(QUESTION, k=10)
