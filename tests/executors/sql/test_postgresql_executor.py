@@ -258,7 +258,9 @@ def test_a_role_that_may_write_is_told_of(inserting_function, postgresql, postgr
         assert "it may write to the table item" in problems
         assert "it is a member of pg_read_server_files" in problems
         assert "it may write to the table item" in caplog.text
-        monkeypatch.setattr(postgresql_executor, "check_names", lambda connection, text: None)  # what is below it
+        monkeypatch.setattr(
+            postgresql_executor, "check_names", lambda connection, text, deadline: None
+        )  # the layer below
         with pytest.raises(QueryRejected, match="read-only"), executor._connection(monotonic() + 5) as connection:
             executor._run(connection, CheckedQuery("SELECT helios_insert()"), [], SHORT, monotonic())
     finally:
