@@ -70,9 +70,8 @@ class RerankSettings(Section):
     backend: Literal["none", "late-interaction", "embedded", "cross-encoder", "flag", "flag-layerwise"] = (
         "late-interaction"
     )
-    """`late-interaction` reads nodes with the trained token encoder, and needs the learned ranking of a factored
-    search; the others read a question and a text together: `embedded` is our cross-encoder, the rest load a model of
-    sentence-transformers or FlagEmbedding."""
+    """`late-interaction` reads nodes with the trained token encoder, and needs the learned ranking of a factored search;
+    the others read question and text together: `embedded` is ours, the rest are of sentence-transformers or FlagEmbedding."""
     model: str | None = None
     """Folder (`late-interaction`), file (`embedded`), folder or hub name of g_e; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
@@ -235,8 +234,7 @@ class AdvancedRerankSettings(Section):
     tokens: int = Field(default=1800, ge=0)
     """`late-interaction`: tokens that are read for a question; the best two edges are read however long they are."""
     weight: float = Field(default=0.25, ge=0.0)
-    """Pairs: how much of the reranker's logit is added to the log-odds of retrieval; chosen for the packaged ones on
-    held-out questions."""
+    """Pairs: how much of the reranker's logit is added to the log-odds of retrieval."""
     deadline_ms: float | None = Field(default=600.0, gt=0.0)
     """Pairs: time for one question; what is not read by then is as good as retrieval found it."""
     max_tokens: int = Field(default=160, ge=32, le=8192)
@@ -244,8 +242,7 @@ class AdvancedRerankSettings(Section):
     batch_tokens: int = Field(default=1024, ge=64)
     """Pairs: tokens of one padded batch; a deadline can end reranking between batches."""
     nodes: int = Field(default=0, ge=0)
-    """Pairs: nodes that g_n reads where expansion is on, best first, to choose seeds; 0 leaves g_n out: the packaged
-    one finds a few gold nodes in a thousand more."""
+    """Pairs: nodes that g_n reads where expansion is on, best first, to choose seeds; 0 leaves g_n out."""
     node_model: str | None = None
     """Pairs: g_n, as `rerank.model` is g_e."""
     layer: int = Field(default=24, ge=1)
@@ -315,11 +312,9 @@ class AdvancedRefinementSettings(Section):
     """Edges that are evidence with less than this probability come last; 0 rejects none. The learned ranking knows of
     an edge all that verification does: without one (search.ranker=none), try 0.005."""
     prompting: Literal["star", "graph"] = "star"
-    """With `llm`: `star` asks about one table, then about `rows` stars at a time, until the evidence is enough; `graph`
-    asks about all of them at once (the comparison of HELIOS 5.3)."""
+    """With `llm`: prompts about a table and `rows` stars at a time, or one for the whole graph (HELIOS 5.3)."""
     gate: float = Field(default=0.9, ge=0.0, le=1.0)
-    """With `llm`: confidence in the best star from which on the model is not asked, unless the question is likely an
-    aggregation; 1 asks always."""
+    """With `llm`: confidence in the best star that spares the model, unless it is likely an aggregation; 1 asks always."""
     stars: int = Field(default=10, ge=1)
     """With `llm`: stars whose passages are verified at most, the best ones."""
     rows: int = Field(default=5, ge=1)
