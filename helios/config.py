@@ -70,8 +70,8 @@ class RerankSettings(Section):
     backend: Literal["none", "late-interaction", "embedded", "cross-encoder", "flag", "flag-layerwise"] = (
         "late-interaction"
     )
-    """`late-interaction` reads nodes with the trained token encoder, and needs the learned ranking of a factored search;
-    the others read question and text together: `embedded` is ours, the rest are of sentence-transformers or FlagEmbedding."""
+    """`late-interaction` reads nodes with the trained encoder, and needs the learned ranking of a factored search;
+    the others read question and text together: `embedded` is ours, the rest sentence-transformers or FlagEmbedding."""
     model: str | None = None
     """Folder (`late-interaction`), file (`embedded`), folder or hub name of g_e; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
@@ -221,7 +221,7 @@ class AdvancedSearchSettings(Section):
     filters: int = Field(default=16, ge=1)
     """Filters whose view of the index is kept for the next question."""
     verify: bool = False
-    """Check every file when an index is opened, a second a gigabyte; otherwise all but large payload when first used."""
+    """Check every file when an index is opened, a second a gigabyte; otherwise all but large payload at first use."""
 
 
 class AdvancedRerankSettings(Section):
@@ -314,7 +314,7 @@ class AdvancedRefinementSettings(Section):
     prompting: Literal["star", "graph"] = "star"
     """With `llm`: prompts about a table and `rows` stars at a time, or one for the whole graph (HELIOS 5.3)."""
     gate: float = Field(default=0.9, ge=0.0, le=1.0)
-    """With `llm`: confidence in the best star that spares the model, unless it is likely an aggregation; 1 asks always."""
+    """With `llm`: confidence in the best star that spares the model, unless it aggregates; 1 asks always."""
     stars: int = Field(default=10, ge=1)
     """With `llm`: stars whose passages are verified at most, the best ones."""
     rows: int = Field(default=5, ge=1)

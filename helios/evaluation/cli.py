@@ -284,7 +284,10 @@ def documents(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the documents of collections of text: nDCG@10 beside that of BM25 in the same run."""
+    """Find the documents of collections of text: nDCG@10 beside that of BM25 in the same run.
+
+    Example: helios eval documents collections --indexes runs/collections --name scifact
+    """
     from helios.evaluation.documents import CollectionReport, measure_collection, read_collection
     from helios.evaluation.report import collections_table
 

@@ -100,8 +100,8 @@ class TableTokeniser:
         self._tokenizer: Any = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._opening: int = self._tokenizer.token_to_id("[CLS]")
-        self._separator: int = self._tokenizer.token_to_id("[SEP]")
+        special: dict[str, Any] = {name: self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")}
+        self._opening, self._separator = special["[CLS]"], special["[SEP]"]
 
     def of(self, question: str, table: TableText) -> TokenisedTable:
         """Question, title, and as many columns as fit."""
