@@ -39,7 +39,7 @@ class EncoderSettings(Section):
     """The token encoder and how it runs."""
 
     model: str | None = None
-    """Folder or hub name of the base (docs/languages.md); None takes the installed package, then the hub cache."""
+    """Folder or hub name of the base (docs/languages.md); None takes the installed package, or the hub cache."""
     adapter: str | None = None
     """File of a trained adapter; None, or `none`, is the base as it comes."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"
