@@ -265,5 +265,5 @@ def test_wrong_usage(more, message, sample_index: Path):
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plot, "find_spec", lambda name: None)
-    with pytest.raises(HeliosError, match=r"helios-retrieval\[train\]"):
+    with pytest.raises(HeliosError, match=r"helios-retrieval\[eval\]"):
         require_matplotlib()

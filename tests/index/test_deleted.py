@@ -296,8 +296,8 @@ def test_a_language_model_is_shown_nothing_of_them(deleted_index: Path, index_wi
     ]  # fmt: skip
 
     def reply(body: dict[str, Any]):
-        shape = json.dumps(body.get("response_format", {}))
-        return scripted_llm.as_json({"aggregation": True} if '"aggregation"' in shape else {"numbers": [1]})
+        fields = body["response_format"]["json_schema"]["schema"]["properties"]
+        return scripted_llm.as_json({name: [1] if one["type"] == "array" else True for name, one in fields.items()})
 
     scripted_llm.script = reply
     prompts, models = [], Models(threads=1)
