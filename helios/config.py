@@ -70,8 +70,8 @@ class RerankSettings(Section):
     backend: Literal["none", "late-interaction", "embedded", "cross-encoder", "flag", "flag-layerwise"] = (
         "late-interaction"
     )
-    """`late-interaction` reads nodes with the trained encoder, needs the learned ranking of a factored search;
-    the others read question and text together: `embedded` is ours, the rest sentence-transformers or FlagEmbedding."""
+    """`late-interaction` reads nodes with the trained encoder, after the learned ranking of a factored search;
+    others read question and text together: `embedded` is ours, the rest are of other libraries."""
     model: str | None = None
     """Folder (`late-interaction`), file (`embedded`), folder or hub name of g_e; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
