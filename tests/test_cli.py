@@ -235,10 +235,10 @@ def test_doctor_looks_at_an_index(sample_index: Path):
     found = json.loads(result.stdout)["index"]
     assert (found["problem"], found["generation"], found["parts"], found["deleted"]) == ("", 1, 1, 0)
     assert (found["segments"], found["passages"], found["bits"]) == (66, 67, 1)
-    assert found["stages"] == ["retrieve", "rank", "rerank", "expand", "refine", "spread"]
+    assert found["stages"] == ["retrieve", "rank", "rerank", "documents", "expand", "refine", "spread"]
     readable = CliRunner().invoke(build_app(), ["doctor", "-i", str(sample_index)])
     assert "66 rows, 67 passages" in readable.stdout
-    assert "searched by retrieve, rank, rerank, expand, refine, spread" in readable.stdout
+    assert "searched by retrieve, rank, rerank, documents, expand, refine, spread" in readable.stdout
 
 
 def test_doctor_says_what_is_wrong_with_an_index(sample_index: Path, tmp_path: Path):

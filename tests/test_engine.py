@@ -66,7 +66,7 @@ def test_evidence_is_complete(engine: Engine):
     assert evidence.question == question
     assert [edge.rank for edge in evidence.edges] == list(range(1, 8))
     assert list(evidence.timings_ms) == [
-        "begin", "retrieve", "rank", "rerank", "expand", "refine", "spread", "evidence",
+        "begin", "retrieve", "rank", "rerank", "documents", "expand", "refine", "spread", "evidence",
     ]  # fmt: skip
     assert evidence.generation == engine.snapshot.manifest.generation
     assert 0 < evidence.present < 1
@@ -192,7 +192,7 @@ def test_stages_are_left_out_and_added(engine: Engine, sample_index):
 
     with Engine.open(sample_index, threads=1, stages=arrange) as other:
         evidence = other.search("Which river is the longest?", k=5)
-    assert seen == ["retrieve", "rank", "rerank", "expand", "refine", "spread"]
+    assert seen == ["retrieve", "rank", "rerank", "documents", "expand", "refine", "spread"]
     assert list(evidence.timings_ms) == ["begin", "retrieve", "rank", "reverse", "evidence"]
     assert evidence.edges[0].score > evidence.edges[-1].score
     assert ids(evidence) != ids(engine.search("Which river is the longest?", k=5))

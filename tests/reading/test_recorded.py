@@ -1,12 +1,14 @@
 """Questions about the sample corpus, with the prompts and replies of a capable model: from the question to the answer.
 
-A prompt that is not among the recorded ones fails the test. To record anew, with any OpenAI-compatible server:
+A recorded reply fits a prompt of the same step with the same instructions and question that shows what the reply
+names, in whatever order; any other prompt fails the test. To record anew, with any OpenAI-compatible server:
 
     HELIOS_RECORD=http://localhost:8000/v1 pytest tests/reading/test_recorded.py
 """
 
 import json
 import os
+import re
 import urllib.request
 from pathlib import Path
 
@@ -30,28 +32,51 @@ SETTINGS = [
 ]  # fmt: skip
 
 
+ITEM = re.compile(r"^(?:\[(\d+)\]|([RP]\d+)) +(.+?)(?: \(linked from .*)?$(?:\n    (.+))?", re.MULTILINE)
+
+
+def shown(messages: list[dict[str, str]]) -> dict[str, str]:
+    """What a prompt shows by its label, as `6` or `R1`: tables, rows, passages."""
+    found = ITEM.findall(messages[-1]["content"])
+    return {number or label: f"{name} {below if label else ''}" for number, label, name, below in found}
+
+
+def relabelled(reply: str, recorded: dict[str, str], now: dict[str, str]) -> str:
+    """A reply with the labels that what it names has now; KeyError where something is not shown."""
+    labels = {what: label for label, what in now.items()}
+    said = json.loads(reply)
+    for key in ("numbers", "tables"):
+        if key in said:
+            said[key] = [int(labels[recorded[str(number)]]) for number in said[key]]
+    return re.sub(r"\b[RP]\d+\b", lambda label: labels[recorded[label[0]]], json.dumps(said, ensure_ascii=False))
+
+
 class Recording:
     """Replies by the messages that they answer; in recording, from the server that HELIOS_RECORD names."""
 
     def __init__(self) -> None:
         pairs = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() and not SERVER else []
-        self.replies = {self.key(pair["messages"]): pair["reply"] for pair in pairs}
+        self.replies = {self.key(pair["messages"]): (shown(pair["messages"]), pair["reply"]) for pair in pairs}
         self.pairs = list(pairs)
         self.unknown: list[str] = []
 
     @staticmethod
     def key(messages: list[dict[str, str]]) -> str:
-        return json.dumps(messages)
+        instructions, _, rest = messages[-1]["content"].partition("<data>")
+        return json.dumps([*messages[:-1], instructions, rest.rpartition("</data>")[2]])
 
     def reply(self, body: dict) -> str | None:
         """What the model said to these messages, None where nothing is recorded."""
-        key = self.key(body["messages"])
+        key, now = self.key(body["messages"]), shown(body["messages"])
         if key not in self.replies and SERVER:
-            self.replies[key] = self._ask(body)
-            self.pairs.append({"messages": body["messages"], "reply": self.replies[key]})
-        if key not in self.replies:
+            self.replies[key] = (now, self._ask(body))
+            self.pairs.append({"messages": body["messages"], "reply": self.replies[key][1]})
+        try:
+            recorded, reply = self.replies[key]
+            return relabelled(reply, recorded, now)
+        except KeyError:
             self.unknown.append(body["messages"][-1]["content"])
-        return self.replies.get(key)
+            return None
 
     def _ask(self, body: dict) -> str:
         request = urllib.request.Request(

@@ -76,7 +76,7 @@ def test_a_pair_may_be_twice_as_long_as_a_node(engine: Engine):
 
 
 def test_the_edges_that_are_read_are_ranked_by_joint_scores(joint: Engine, retrieval: JointRetrieval):
-    assert [stage.name for stage in joint.pipeline.stages] == ["retrieve", "expand", "refine", "spread"]
+    assert [stage.name for stage in joint.pipeline.stages] == ["retrieve", "documents", "expand", "refine", "spread"]
     state = retrieval.run(joint.begin(QUESTION, k=30))
     factored = state.found.scores
     candidates = edges_of(joint.index, state.found.pairs)

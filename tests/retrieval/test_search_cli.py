@@ -30,10 +30,11 @@ def test_json(sample_index):
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert set(document) == {
-        "version", "question", "generation", "present", "edges", "computed", "notes", "degraded", "timings_ms"
+        "version", "question", "generation", "present", "edges", "computed", "notes", "degraded", "timings_ms",
+        "calls", "tokens",
     }  # fmt: skip
     assert document["question"] == QUESTION
-    stages = {"begin", "retrieve", "rank", "rerank", "expand", "refine", "spread", "evidence"}
+    stages = {"begin", "retrieve", "rank", "rerank", "documents", "expand", "refine", "spread", "evidence"}
     assert set(document["timings_ms"]) == stages
     assert [edge["rank"] for edge in document["edges"]] == [1, 2, 3]
     best = document["edges"][0]
@@ -78,7 +79,7 @@ def test_settings_can_be_overridden(sample_index):
     arguments = ("search", QUESTION, "-i", sample_index, "--json", *PLAIN)
     found = helios(*arguments)
     assert found.exit_code == 0, found.output
-    assert set(json.loads(found.stdout)["timings_ms"]) == {"begin", "retrieve", "evidence"}
+    assert set(json.loads(found.stdout)["timings_ms"]) == {"begin", "retrieve", "documents", "evidence"}
     wrong = helios(*arguments, "--set", "search.kk=1")
     assert wrong.exit_code == 1
     assert "search.kk" in wrong.output

@@ -97,7 +97,7 @@ def test_ranks_filled_by_hand_are_those_that_are_filled(subgraph: Subgraph):
 
 
 def test_search_spreads_by_default_and_not_where_it_is_off(engine, stages, reopen):
-    usual = ("retrieve", "rank", "rerank", "expand", "refine")
+    usual = ("retrieve", "rank", "rerank", "documents", "expand", "refine")
     plain = reopen("advanced.search.spread=0")
     assert isinstance(stages["spread"], Spreading)
     assert [stage.name for stage in plain.pipeline.stages] == list(usual)

@@ -23,12 +23,11 @@ from helios.types import Edge, ScoredEdge
 from indexing.pipeline import build_index
 from training.aggregation import AggregationSettings, Lesson, area_under_curve, detector_label, fit_aggregation
 from training.errors import TrainingError
-from training.recipes import find_role, load_recipe
+from training.recipes import RECIPES, find_role, load_recipe
 from training.row_bonus import BonusLesson, train_row_bonus
 from training.verifier import VerifierLesson, calibration_error, measure_verifier, train_verifier
 
 SETTINGS = AggregationSettings(trees=20, least_examples=5, detector_steps=100)
-RECIPES = Path(__file__).parents[2] / "configs" / "train"
 
 
 @pytest.fixture(scope="module")

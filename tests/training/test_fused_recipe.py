@@ -13,9 +13,9 @@ from helios.retrieval.ranking.fused import FusedModel, FusedScale
 from training.crossfit import rank_edges
 from training.errors import TrainingError
 from training.fused import FusedLesson, FusedSettings, fit_scale, log_loss, measure, mine_lessons
-from training.recipes import find_role, load_recipe
+from training.recipes import RECIPES, find_role, load_recipe
 
-RECIPE = Path(__file__).parents[2] / "configs" / "train" / "fused.yaml"
+RECIPE = RECIPES / "fused.yaml"
 QUESTIONS = sample_path() / "questions.jsonl"
 TRUE = FusedScale(intercept=0.3, gap=-2.0, rank=-0.6)
 

@@ -21,9 +21,8 @@ from training.probability import (
     train_probability,
     variants,
 )
-from training.recipes import find_role, load_recipe
+from training.recipes import RECIPES, find_role, load_recipe
 
-RECIPES = Path(__file__).parents[2] / "configs" / "train"
 TRUE = Logistic({"score": 0.8, "rank": -0.5, "expanded": 1.5}, intercept=-0.5)
 THERE = Logistic({"best": 1.0, "terms_of_best": 4.0}, intercept=-2.0)
 

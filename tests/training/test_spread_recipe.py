@@ -12,10 +12,9 @@ from helios.models.card import read_card
 from helios.retrieval.spreading import Prices
 from helios.types import Edge, ScoredEdge
 from training.errors import TrainingError
-from training.recipes import find_role, load_recipe
+from training.recipes import RECIPES, find_role, load_recipe
 from training.spread import SpreadLesson, SpreadRecipe, choices, cross_validate, fit
 
-RECIPES = Path(__file__).parents[2] / "configs" / "train"
 ROW, PASSAGE = 0.8, 1.6
 
 

@@ -122,7 +122,8 @@ def _units(pages: Sequence[Sequence[Piece]]) -> Iterator[_Unit]:
                 unit = _Unit(number, 0, [], rows)
             else:
                 level = styles.level(piece)
-                goes_on = last and last.lines and level == last.level and not _begins(last.lines[-1], piece)
+                like = last and last.lines and level == last.level
+                goes_on = last and like and not _begins(last.lines[-1], piece, on_new_page=not position)
                 if last and goes_on and (not position or last.page == number or kept[position - 1] in last.lines):
                     last.lines.append(piece)
                     continue
@@ -134,11 +135,11 @@ def _units(pages: Sequence[Sequence[Piece]]) -> Iterator[_Unit]:
         yield last
 
 
-def _begins(before: Line, line: Line) -> bool:
+def _begins(before: Line, line: Line, *, on_new_page: bool) -> bool:
     """Whether a line begins a paragraph, and does not go on with the one that the line before is of."""
     if _ITEM.match(line.text):
         return True
-    if line.top < before.top:  # the next column or page
+    if on_new_page or line.top < before.top:  # or the next column
         return before.text[-1] in ".!?:;" or not (line.text[0].islower() or before.text.endswith("-"))
     return line.top - before.bottom > _PARAGRAPH_GAP * before.size
 

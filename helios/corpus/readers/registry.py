@@ -95,10 +95,14 @@ def read_corpus(
     are passed over unless `follow_links`. What became of every file is told to `files`. CorpusError if nothing
     can be read at all.
     """
-    pieces: list[Table] = []
-    reading = read_pieces(
-        path, on_error=on_error, rejects=rejects, files=files, budget=budget, follow_links=follow_links
+    return _whole(
+        read_pieces(path, on_error=on_error, rejects=rejects, files=files, budget=budget, follow_links=follow_links)
     )
+
+
+def _whole(reading: Iterator[Parsed]) -> Iterator[Table | Passage]:
+    """Records whose tables are joined from their pieces; a table that breaks off is left out."""
+    pieces: list[Table] = []
     for parsed in reading:
         record = parsed.record
         if not isinstance(record, Table):

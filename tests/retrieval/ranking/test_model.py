@@ -131,7 +131,7 @@ def test_another_fused_score_goes_without_the_packaged_ranking(sample_index: Pat
     with Engine.open(sample_index, overrides=other, threads=1) as engine:
         names = [stage.name for stage in engine.pipeline.stages]
         assert engine.search("river", k=3).edges
-    assert names == ["retrieve", "expand", "refine", "spread"]
+    assert names == ["retrieve", "documents", "expand", "refine", "spread"]
     assert "another fused: no learned ranking" in caplog.text
     named = Engine.open(sample_index, overrides=[*other, f"search.ranker={SHIPPED}"], threads=1)
     with named, pytest.raises(ModelError, match="were trained with another fused"):

@@ -209,5 +209,5 @@ def test_missing_models_and_libraries_are_named(kind, tmp_path, monkeypatch):
         kind.load(None)
     for library in ("sentence_transformers", "FlagEmbedding", "transformers"):
         monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ModelError, match=r"pip install 'helios-retrieval\["):
+    with pytest.raises(ModelError, match=r'pip install "helios-retrieval\['):
         kind.load(str(tmp_path))
