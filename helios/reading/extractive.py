@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.extras import import_library
+from helios.index.languages import recognise
 from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
 from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
+ELSEWHERE = 0.4
+"""Least confidence of a span where the question is not English: the trees learned from English questions alone."""
 SURE = 0.85
 """Least confidence of a value that was computed, where the best evidence has a text."""
 
@@ -127,18 +130,19 @@ class ExtractiveReader:
         chances = [(candidates.text(best), self.ranker.confidence(share)) for best, share in ranked]
         text, confidence = chances[0]
         others = tuple(chances[1 : 1 + ALTERNATIVES])
-        if reason := self._doubt(evidence, text, confidence):
+        if reason := self._doubt(question, evidence, text, confidence):
             return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
         span = candidates.spans[ranked[0][0]]
         node = candidates.nodes[span.node]
         citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
         return Answer(question, text, citations, confidence, reader=self.name, alternatives=others)
 
-    def _doubt(self, evidence: Evidence, text: str, confidence: float) -> str:
+    def _doubt(self, question: str, evidence: Evidence, text: str, confidence: float) -> str:
         """Why not to give the best answer; empty where nothing speaks against it."""
         if evidence.present < self.present:
             return f"the corpus does not seem to contain the answer ({evidence.present:.0%} likely that it does)"
-        if confidence < self.least:
+        least = self.least if recognise(question) in ("en", "") else max(self.least, ELSEWHERE)
+        if confidence < least:
             return f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
         return ""
 

@@ -16,7 +16,7 @@ from helios.evaluation.questions import read_questions
 from helios.models.card import CARD
 from helios.reading.base import Support
 from helios.reading.citations import checked
-from helios.reading.extractive import ExtractiveReader, candidates_of, rank_answers
+from helios.reading.extractive import ELSEWHERE, ExtractiveReader, candidates_of, rank_answers
 from helios.reading.features import FEATURES, SPAN_FEATURES
 from helios.reading.ranges import RangeMax, running
 from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
@@ -62,6 +62,13 @@ def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, re
     assert answer.abstained
     assert "likely enough" in answer.reason
     assert answer.alternatives
+
+
+def test_in_another_language_a_weak_span_is_not_said(reader, evidence):
+    answer = reader.read("Wie heißt der Fluss, der durch die Stadt fließt?", evidence)
+    assert answer.abstained
+    assert "likely enough" in answer.reason
+    assert reader.least < answer.alternatives[0][1] < ELSEWHERE
 
 
 def test_what_the_corpus_is_not_about_is_not_answered(engine, vectors, reader_folder):
