@@ -23,7 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_the_wheel_holds_what_is_in_the_packages_and_nothing_else(wheel: zipfile.ZipFile):
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES]
+    command = ["git", "-c", "core.quotepath=off", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES]
     tracked = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert names == set(tracked.stdout.splitlines())

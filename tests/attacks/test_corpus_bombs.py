@@ -291,6 +291,13 @@ for folder in map(Path, sys.argv[1:]):
     print(json.dumps({"ends": ids[:1] + ids[-1:], "reasons": reasons, "seconds": seconds}), flush=True)
 """
 
+MEASURE = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+"""
+
 
 def written(bomb: str, folder: Path) -> Path:
     """A folder with the bomb between two good files; made in a child, so that this process stays small."""
@@ -306,15 +313,13 @@ def written(bomb: str, folder: Path) -> Path:
 
 
 def read_all(*folders: Path) -> tuple[list[dict], int]:
-    """What one process gets of the folders, and the peak memory of it and of the process that reads for it."""
-    command = [sys.executable, "-c", READ, *map(str, folders)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        results = [json.loads(line) for line in process.stdout]
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return results, usage.ru_maxrss << 10
+    """What one process gets of the folders, and the peak memory of it and of the process that reads for it.
+
+    A small process starts it and measures: to the child of a large one its parent's memory is counted.
+    """
+    command = [sys.executable, "-c", MEASURE, sys.executable, "-c", READ, *map(str, folders)]
+    *results, peak = map(json.loads, subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines())
+    return results, peak << 10
 
 
 @pytest.fixture(scope="module")
