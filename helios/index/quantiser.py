@@ -198,10 +198,14 @@ def random_rotation(dimension: int, seed: int) -> FloatArray:
 
 
 def centroid_count(tokens: int) -> int:
-    """How many centroids a part with so many tokens gets: about 4·√tokens as a power of four, 16 to 16,384."""
+    """How many centroids a part with so many tokens gets: about 4·√tokens as a power of four, 16 to 16,384.
+
+    A small part gets more, up to one for eight tokens and 4,096: its bounds would tell little apart with a few hundred.
+    """
     if tokens <= 0:
         return 16
-    return int(np.clip(4 ** int(np.log2(4 * np.sqrt(tokens)) / 2), 16, 16384))
+    wanted = max(4 * np.sqrt(tokens), min(tokens / 8, 4096))
+    return int(np.clip(4 ** int(np.log2(wanted) / 2), 16, 16384))
 
 
 def _kmeans(vectors_TD: FloatArray, count: int, *, seed: int, iterations: int) -> FloatArray:

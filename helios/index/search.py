@@ -160,8 +160,9 @@ class EdgeSearch:
     ) -> Candidates:
         """The `count` units with the best fused scores, best first, at most `exact` of them scored exactly.
 
-        Units are scored exactly in the order of their bounds, until those that are left are not expected among the best
-        `depth`; None scores all `exact`. `units` are those of the index by default.
+        Units are scored exactly, those with the best BM25 first and then in the order of their bounds, until those that
+        are left are not expected among the best `depth`; None scores all `exact`, and so does an index that has no more.
+        `units` are those of the index by default.
         """
         ranked = self.index.units if units is None else units
         bounds = self.index.tokens.bounds(query, self.threads)
@@ -172,10 +173,19 @@ class EdgeSearch:
         sums = found.edges[wide], found.segments[stars], found.stars[stars]
         maxsim, segment, star = (np.asarray(own * bounds.step, np.float32) for own in sums)
         bounded = PairScores.of(maxsim, segment, star, self.bm25(query, pairs), self.fusion)
-        first = largest(bounded.fused, count)
+        first = self._best(bounded, count, exact)
+        if len(first) <= exact:
+            depth = None
         scores, maxima = self._refined(query, pairs.take(first), bounded.take(first), exact=exact, depth=depth)
         order = np.lexsort((wide[first], -scores.fused))
         return Candidates(wide[first][order], pairs.take(first[order]), scores.take(order), maxima, bounds)
+
+    def _best(self, bounded: PairScores, count: int, exact: int) -> Numbers:
+        """Places of the `count` best, those first that BM25 alone puts first: centroids know little of rare words."""
+        best = largest(bounded.fused, count)
+        named = largest(bounded.lexical, min(BLOCK, exact // 4))
+        named = named[bounded.lexical[named] > 0]
+        return np.concatenate([named, best[~np.isin(best, named)]])[:count]
 
     def pair_scores(
         self, query: Query, pairs: Pairs, maxima: NodeMaxima, bounds: NodeBounds
@@ -285,7 +295,7 @@ class EdgeSearch:
 
 
 def _may_rise(fused: FloatArray, bounds: FloatArray, depth: int) -> bool:
-    """Whether a pair beyond those with exact fused scores, in the order of the bounds, may be among the best `depth`.
+    """Whether a pair beyond those with exact fused scores may be among the best `depth`; the next has the best bound.
 
     It may if its bound and a gap of RARE standard deviations above the mean gap reach the last of them.
     """

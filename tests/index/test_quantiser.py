@@ -156,3 +156,8 @@ def test_more_centroids_than_codes_can_name():
 def test_centroid_counts_fit_their_codes_and_never_fall(tokens):
     assert 16 <= centroid_count(tokens) <= 2**16
     assert centroid_count(tokens) <= centroid_count(2 * max(1, tokens))
+
+
+@pytest.mark.parametrize(("tokens", "count"), [(0, 16), (40_000, 4096), (2_000_000, 4096), (30_000_000, 16384)])
+def test_small_parts_get_enough_centroids_to_tell_texts_apart(tokens, count):
+    assert centroid_count(tokens) == count

@@ -137,7 +137,7 @@ def test_candidates_are_the_units_of_the_best_bounds(index, unit_vectors):
 
 def test_what_is_not_exact_continues_what_is(index, unit_vectors):
     """The rest has its bounds, shifted by what exact scores of the question are above theirs."""
-    query, search = question(index, unit_vectors, 9), searching(index)
+    query, search = question(index, unit_vectors, 9), searching(index, Fusion(segment=0.5, star=0.25))
     exact = search.candidates(query, **EVERYTHING)
     some = search.candidates(query, count=1000, exact=5)
     bounds = search.candidates(query, count=1000, exact=0)
@@ -152,6 +152,25 @@ def test_what_is_not_exact_continues_what_is(index, unit_vectors):
             shifts.append(some.scores.maxsim[place] - bounded[unit])
     assert len(some) == len(exact)
     np.testing.assert_allclose(shifts, shifts[0], atol=1e-4)
+
+
+def test_what_has_the_rarest_words_is_scored_whatever_its_bound(index, unit_vectors):
+    """Centroids know little of a rare word: a quarter of what is scored exactly is chosen by BM25 alone."""
+    query = question(index, unit_vectors, 9, text="lake")
+    search, units = searching(index, Fusion(lexical=1e-6)), index.units
+    pairs = Pairs(units.left.astype(np.int64), units.right.astype(np.int64))
+    words = search.bm25(query, pairs)
+    best = largest(words, 1)[0]
+    assert words[best] > 0
+    found = search.candidates(query, count=4, exact=4, depth=1)
+    assert best in found.units.tolist()
+    assert len(found) == 4
+
+
+def test_a_small_index_is_scored_as_a_whole(index, unit_vectors):
+    """The best few need no guess of what may still rise where everything can be scored."""
+    query, search = question(index, unit_vectors, 9), searching(index)
+    assert_equal(search.candidates(query, **EVERYTHING), search.candidates(query, **EVERYTHING, depth=1))
 
 
 @pytest.mark.parametrize("threads", [2, 3, 7])

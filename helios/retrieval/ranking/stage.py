@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 ROLE = "ranker"
+LEARNED = 0.75
+"""How much the trees' log-odds count; the rest is the fused score's, which knows no training data and so errs in other
+places: the two together find more than either, on questions like those of training and on others."""
 
 
 class EdgeScorer(Protocol):
@@ -42,9 +45,10 @@ class FusedEdges:
     def score(self, state: SearchState, edges: Sequence[Edge]) -> tuple[SearchState, FloatArray]:
         """Log-odds of each edge, at the rank that it would have had among the candidates."""
         state, _, scores = _paired(state, edges)
-        return state, self._log_odds(state, scores)
+        return state, self.log_odds(state, scores)
 
-    def _log_odds(self, state: SearchState, scores: PairScores) -> FloatArray:
+    def log_odds(self, state: SearchState, scores: PairScores) -> FloatArray:
+        """Those of pairs with these scores."""
         fused = state.found.scores.fused
         ranks = np.searchsorted(-fused, -scores.fused)
         best = max(float(fused[0]) if len(fused) else 0.0, float(scores.fused.max(initial=0.0)))
@@ -73,7 +77,7 @@ class Ranking:
         head = np.arange(min(self.first, len(found)))
         pairs, scores = found.pairs.take(head), found.scores.take(head)
         state, features, own = pair_features(state, pairs, scores)
-        log_odds = self.ranker.score(features)
+        log_odds = _pooled(self.ranker.score(features), self.unranked.log_odds(state, scores))
         edges = edges_of(state.index, pairs)
         learned = dict(zip(edges, log_odds.tolist(), strict=True))
         ranked = (replace(one, score=learned.get(one.edge, one.score)) for one in state.subgraph.edges)
@@ -88,7 +92,7 @@ class Ranking:
         state, pairs, scores = _paired(state, edges)
         together = ranked.pairs.joined(pairs), ranked.scores.joined(scores)
         state, features, _ = pair_features(state, *together, known=ranked.own)
-        return state, self.ranker.score(features[-len(edges) :])
+        return state, _pooled(self.ranker.score(features[-len(edges) :]), self.unranked.log_odds(state, scores))
 
 
 def pair_features(
@@ -122,6 +126,11 @@ def load_ranking(configured: str | None, *, first: int, scale: FusedScale, needs
         return None
     card.check(folder, **needs)
     return Ranking(ranker, first, FusedEdges(scale))
+
+
+def _pooled(learned: FloatArray, plain: FloatArray) -> FloatArray:
+    """Log-odds of trees and of the fused score as one."""
+    return np.float32(LEARNED) * learned + np.float32(1 - LEARNED) * plain
 
 
 def _paired(state: SearchState, edges: Sequence[Edge]) -> tuple[SearchState, Pairs, PairScores]:

@@ -7,7 +7,7 @@ import pytest
 
 from helios.engine import Engine
 from helios.retrieval.ranking.fused import FusedModel
-from helios.retrieval.ranking.stage import FusedEdges, Ranking
+from helios.retrieval.ranking.stage import LEARNED, FusedEdges, Ranking
 from helios.retrieval.state import edges_of, run_stages
 from helios.types import Edge
 
@@ -21,12 +21,17 @@ def ranking(stages) -> Ranking:
     return replace(stages["rank"], first=30)
 
 
-def test_the_first_get_log_odds_of_the_trees_and_the_others_keep_theirs(state_after, ranking):
+def test_the_first_get_log_odds_of_trees_and_fused_score_and_the_others_keep_theirs(state_after, ranking):
     before = state_after(QUESTION, "retrieve")
     after = ranking.run(before)
     assert after.ranked is not None
-    learned = dict(zip(after.ranked.edges, ranking.ranker.score(after.ranked.features).tolist(), strict=True))
     old = {scored.edge: scored.score for scored in before.subgraph.edges}
+    trees = ranking.ranker.score(after.ranked.features).tolist()
+    plain = [old[edge] for edge in after.ranked.edges]
+    np.testing.assert_allclose(
+        after.ranked.log_odds, LEARNED * np.array(trees) + (1 - LEARNED) * np.array(plain), atol=1e-3
+    )
+    learned = dict(zip(after.ranked.edges, after.ranked.log_odds.tolist(), strict=True))
     assert len(learned) == ranking.first
     assert {scored.edge for scored in after.subgraph.edges} == set(old)
     for scored in after.subgraph.edges:

@@ -375,7 +375,8 @@ def test_a_real_model_goes_through_every_stage(state_after, stages, tiny_llm, pr
     report = refined.report
     assert report.mode is RefinementMode.LLM
     assert report.calls >= 2
-    assert not [problem for problem in report.problems if "fit into the prompt" not in problem]
+    odd = ("fit into the prompt", "contradictory")  # its words are random: what it says of rows may not agree
+    assert not [problem for problem in report.problems if not any(word in problem for word in odd)]
     assert {scored.edge for scored in state.subgraph.edges} <= {scored.edge for scored in refined.subgraph.edges}
 
 
