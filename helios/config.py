@@ -103,8 +103,8 @@ class ReadingSettings(Section):
 
     reader: Literal["extractive", "llm"] = "extractive"
     """`llm` asks the model of `llm.base_url` and falls back to `extractive`."""
-    least: float = Field(default=0.08, ge=0.0, le=1.0)
-    """Least confidence of a span: below it fewer than one in ten are right (training.abstention)."""
+    least: float = Field(default=0.2, ge=0.0, le=1.0)
+    """Least confidence of an answer."""
 
 
 class RoutingSettings(Section):
@@ -326,10 +326,12 @@ class AdvancedReadingSettings(Section):
 
     model: str | None = None
     """Folder of a trained extractive reader; None is the packaged one."""
-    least_table: float = Field(default=0.4, ge=0.0, le=1.0)
-    """What is read or computed from a whole table is an answer from this confidence on."""
     table_model: str | None = None
-    """Folder of a trained reader of whole tables; None is the packaged one, `none` reads spans alone."""
+    """Folder of a trained reader of tables, one of passages, the choice; None is the packaged one, `none` none."""
+    passage_model: str | None = None
+    choice: str | None = None
+    least_read: float = Field(default=0.35, ge=0.0, le=1.0)
+    """The same of one that is read in a table or a text and no span: with less, too many would be wrong."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
     present: float = Field(default=0.16, ge=0.0, le=1.0)
@@ -425,9 +427,7 @@ class Config(Section):
         for name in sorted(_changed(self.advanced.rerank)):
             if backend not in RERANK_BACKENDS[name]:
                 others = ", ".join(RERANK_BACKENDS[name])
-                raise ValueError(
-                    f"advanced.rerank.{name} is a setting of {others}; rerank.backend={backend} ignores it"
-                )
+                raise ValueError(f"advanced.rerank.{name} is for {others}; rerank.backend={backend} ignores it")
         if backend == "none" and _changed(self.rerank) & {"model", "edges"}:
             raise ValueError("rerank.backend=none ignores rerank.model and rerank.edges")
         return self

@@ -120,9 +120,9 @@ def test_what_is_no_setting_any_more_says_why():
     [
         (["rerank.backend=none", "rerank.model=mine"], "rerank.backend=none ignores rerank.model"),
         (["rerank.backend=none", "rerank.edges=20"], "rerank.backend=none ignores"),
-        (["advanced.rerank.weight=0.5"], "a setting of embedded, .*; rerank.backend=late-interaction ignores it"),
+        (["advanced.rerank.weight=0.5"], "is for embedded, .*; rerank.backend=late-interaction ignores it"),
         (["rerank.backend=embedded", "advanced.rerank.cache_mb=8"], "rerank.backend=embedded ignores it"),
-        (["rerank.backend=flag", "advanced.rerank.layer=8"], "is a setting of flag-layerwise"),
+        (["rerank.backend=flag", "advanced.rerank.layer=8"], "is for flag-layerwise"),
         (["rerank.backend=none", "advanced.rerank.nodes=5"], "rerank.backend=none ignores it"),
     ],
 )

@@ -40,6 +40,8 @@ ROLES = {
     "reader": ("training.reader", "Extractive reader."),
     "table-columns": ("training.table_columns", "Reader of columns: what a question asks of a table's columns."),
     "table-reader": ("training.table_reader", "Reader of tables: rows, column, and what is computed."),
+    "passages": ("training.passage_reader", "Reader of passages: does a text answer, and from which word to which."),
+    "answer-choice": ("training.answer_choice", "Which reader's answer is given, and how sure it is."),
     "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
     "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
     "probability": ("training.probability", "What scores mean: chances of evidence, and that the corpus holds any."),

@@ -161,8 +161,8 @@ class EdgeSearch:
         """The `count` units with the best fused scores, best first, at most `exact` of them scored exactly.
 
         Units are scored exactly, those with the best BM25 first and then in the order of their bounds, until those that
-        are left are not expected among the best `depth`; None scores all `exact`, and so does an index that has no more.
-        `units` are those of the index by default.
+        are left are not expected among the best `depth`; None scores all `exact`, and so does a small index. `units`
+        are those of the index by default.
         """
         ranked = self.index.units if units is None else units
         bounds = self.index.tokens.bounds(query, self.threads)

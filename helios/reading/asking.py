@@ -4,15 +4,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helios.config import Config, load_config
 from helios.llm.budget import Budget
 from helios.llm.outcome import Usage
 from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
+from helios.reading.choice import Choice
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader
 from helios.reading.llm import LlmReader
+from helios.reading.passages import PassageReader
 from helios.reading.tables.reader import Sheets, TableReader
 from helios.reading.vectors import StoredVectors
 from helios.types import Evidence
@@ -34,16 +36,18 @@ def load_reader(engine: "Engine") -> Reader:
     """
     config = engine.config
     settings, more = config.reading, config.advanced.reading
-    tables = None
+    runs: Any = {"runtime": config.encoder.runtime, "threads": engine.models.threads}
+    tables = passages = choice = None
     if more.table_model != "none":
-        folder = None if more.table_model is None else Path(more.table_model).expanduser()
-        tables = TableReader.load(
-            Sheets(engine.corpus.tables, engine.encoder), folder, least=more.least_table,
-            runtime=config.encoder.runtime, threads=engine.models.threads,
-        )  # fmt: skip
+        tables = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), folder_of(more.table_model), **runs)
+    if more.passage_model != "none":
+        passages = PassageReader.load(folder_of(more.passage_model), **runs)
+    if more.choice != "none":
+        choice = Choice.load(folder_of(more.choice))
     extractive = ExtractiveReader.load(
-        StoredVectors(engine.index, engine.encoder), Path(more.model).expanduser() if more.model else None,
-        tables=tables, edges=more.edges, least=settings.least, present=more.present,
+        StoredVectors(engine.index, engine.encoder), folder_of(more.model), tables=tables, passages=passages,
+        choice=choice, edges=more.edges, least=settings.least,
+        least_read=more.least_read, present=more.present,
         encoder=engine.index.encoder["fingerprint"],
     )  # fmt: skip
     if settings.reader == "extractive":
@@ -53,6 +57,11 @@ def load_reader(engine: "Engine") -> Reader:
     return LlmReader(
         client, evidence_tokens=limits.evidence_tokens, reply_tokens=limits.reply_tokens, fallback=extractive
     )
+
+
+def folder_of(configured: str | None) -> Path | None:
+    """The folder of weights that a setting names; None for the packaged ones."""
+    return None if configured is None else Path(configured).expanduser()
 
 
 def answer_question(

@@ -1,6 +1,5 @@
 """The extractive reader: the best candidate of the best edges, and the place where it stands."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.extras import import_library
-from helios.index.languages import recognise
 from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
+from helios.reading.choice import Choice, Reading
 from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import ask_in_any_language
 from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
@@ -22,15 +21,12 @@ from helios.reading.windows import windows_of
 from helios.types import Evidence, EvidenceEdge
 
 if TYPE_CHECKING:
+    from helios.reading.passages import PassageAnswer, PassageReader
     from helios.reading.spanmodel import SpanReader
     from helios.reading.tables.reader import TableAnswer, TableReader
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
-ELSEWHERE = 0.4
-"""Least confidence of a span where the question is not English: the trees learned from English questions alone."""
-SURE = 0.85
-"""Least confidence of a value that was computed, where the best evidence has a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +44,30 @@ class Candidates:
 
 
 class ExtractiveReader:
-    """Answers are spans of the evidence, or what a program gives that reads whole tables; the likelier one."""
+    """Answers are spans of the evidence, what a program gives that reads whole tables, or words of a passage that was
+    read beside the question: the likeliest."""
 
     name = "extractive"
 
     def __init__(
         self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None,
-        tables: "TableReader | None" = None, edges: int = 10, least: float = 0.0, present: float = 0.0,
+        tables: "TableReader | None" = None, passages: "PassageReader | None" = None, choice: Choice | None = None,
+        edges: int = 10, least: float = 0.0, least_read: float = 0.0, present: float = 0.0,
     ) -> None:  # fmt: skip
-        """It abstains below the confidence `least`, and says no span where `Evidence.present` is below `present`."""
+        """It abstains below the confidence `least`, and `least_read` for what is no span; it says no span where
+        `Evidence.present` is below `present`.
+
+        Without a choice the readers' own confidences are compared as they are.
+        """
         self.ranker = ranker
         self.spans = spans
         self.tables = tables
+        self.passages = passages
+        self.choice = choice
         self.vectors = vectors
         self.edges = edges
         self.least = least
+        self.least_read = max(least, least_read)
         self.present = present
 
     def __repr__(self) -> str:
@@ -70,8 +75,9 @@ class ExtractiveReader:
 
     @classmethod
     def load(
-        cls, vectors: NodeVectors, folder: Path | None = None, *, tables: "TableReader | None" = None, edges: int = 10,
-        least: float = 0.0, present: float = 0.0, encoder: str | None = None,
+        cls, vectors: NodeVectors, folder: Path | None = None, *, tables: "TableReader | None" = None,
+        passages: "PassageReader | None" = None, choice: Choice | None = None, edges: int = 10, least: float = 0.0,
+        least_read: float = 0.0, present: float = 0.0, encoder: str | None = None,
     ) -> "ExtractiveReader":  # fmt: skip
         """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used.
 
@@ -84,67 +90,77 @@ class ExtractiveReader:
             from helios.reading.spanmodel import SpanReader
 
             spans = SpanReader.load((folder or WEIGHTS) / SPANS)
-        return cls(ranker, vectors, spans=spans, tables=tables, edges=edges, least=least, present=present)
+        return cls(
+            ranker, vectors, spans=spans, tables=tables, passages=passages, choice=choice, edges=edges, least=least,
+            least_read=least_read, present=present,
+        )  # fmt: skip
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """The likeliest answer, or an abstention."""
         if not evidence.edges:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
+        found = self.readings(question, evidence)
+        if not found:
+            return Answer.abstain(question, "the evidence has no text", reader=self.name)
+        weighed = [answer for one, answers in found.items() for answer in answers]
+        if self.choice is not None:
+            chances = self.choice.chances(question, evidence, {one: answers[0] for one, answers in found.items()})
+            weighed = [answer for one, answers in found.items() for answer in _scaled(answers, chances[one])]
+        best = max(weighed, key=lambda answer: answer.confidence)
+        others = _others(best.text, [(answer.text, answer.confidence) for answer in weighed])
+        if reason := self._doubt(evidence, best):
+            kept = ((best.text, best.confidence), *others)[: ALTERNATIVES + 1]
+            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=kept)
+        return replace(best, alternatives=others)
+
+    def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Answer]]:
+        """The answers of each reader that finds any, likeliest first, with its own confidence; nothing is left out."""
         vectors = self.vectors.question(question)
-        said = self._said(question, vectors, evidence)
-        read = self.tables.read(question, vectors, evidence) if self.tables is not None else []
-        paired = evidence.edges[0].segment is not None and evidence.edges[0].passage is not None
-        return self._likelier(said, read, paired=paired) if read else said
+        found = {Reading.SPAN: self._spans_of(question, vectors, evidence)}
+        if self.tables is not None:
+            read = self.tables.read(question, vectors, evidence)[: ALTERNATIVES + 1]
+            found[Reading.TABLE] = [_of_table(question, one) for one in read]
+        if self.passages is not None:
+            told = self.passages.read(question, evidence, edges=self.edges)[: ALTERNATIVES + 1]
+            found[Reading.PASSAGE] = [_of_passage(question, one) for one in told]
+        return {one: answers for one, answers in found.items() if answers}
 
-    def _likelier(self, said: Answer, read: "list[TableAnswer]", *, paired: bool) -> Answer:
-        """The answer of a table instead of the span, where it is likelier.
-
-        Where the best evidence is a row with a text, most answers stand in the text: only what is computed, and sure,
-        is taken from a table there. Look-ups cost EM on OTT-QA.
-        """
-        chances = [(answer.text, answer.confidence) for answer in read[:ALTERNATIVES]]
-        span = said.alternatives[:1] if said.abstained else ((said.text, said.confidence),)
-        if self.tables is None:
-            return said
-        needed = max(self.tables.least, said.confidence)
-        if paired:
-            needed = max(SURE, needed) if read[0].is_computed else math.inf
-        if read[0].confidence < needed:
-            return replace(said, alternatives=_others(said.text, (*said.alternatives, *chances)))
-        best = read[0]
-        return Answer(
-            said.question, best.text, best.citations(), best.confidence, reader="tables", reason=str(best.program),
-            alternatives=_others(best.text, (*span, *chances[1:])),
-        )  # fmt: skip
-
-    def _said(self, question: str, vectors: TokenVectors, evidence: Evidence) -> Answer:
-        """The most likely span, or an abstention."""
+    def _spans_of(self, question: str, vectors: TokenVectors, evidence: Evidence) -> list[Answer]:
         candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, spans=self.spans, said=vectors)
         if not candidates.spans:
-            return Answer.abstain(question, "the evidence has no text", reader=self.name)
-        return self._choose(question, evidence, candidates)
+            return []
+        found = []
+        for number, share in rank_answers(candidates, self.ranker.shares(self.ranker.score(candidates.features))):
+            span = candidates.spans[number]
+            node = candidates.nodes[span.node]
+            citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
+            chance = self.ranker.confidence(share)
+            found.append(Answer(question, candidates.text(number), citations, chance, reader=self.name))
+            if len(found) > ALTERNATIVES:
+                break
+        return found
 
-    def _choose(self, question: str, evidence: Evidence, candidates: Candidates) -> Answer:
-        scores = self.ranker.score(candidates.features)
-        ranked = rank_answers(candidates, self.ranker.shares(scores))
-        chances = [(candidates.text(best), self.ranker.confidence(share)) for best, share in ranked]
-        text, confidence = chances[0]
-        others = tuple(chances[1 : 1 + ALTERNATIVES])
-        if reason := self._doubt(question, evidence, text, confidence):
-            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=(chances[0], *others))
-        span = candidates.spans[ranked[0][0]]
-        node = candidates.nodes[span.node]
-        citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
-        return Answer(question, text, citations, confidence, reader=self.name, alternatives=others)
-
-    def _doubt(self, question: str, evidence: Evidence, text: str, confidence: float) -> str:
+    def _doubt(self, evidence: Evidence, best: Answer) -> str:
         """Why not to give the best answer; empty where nothing speaks against it."""
-        if evidence.present < self.present:
+        if best.confidence < (self.least if best.reader == self.name else self.least_read):
+            return f"nothing in the evidence is likely enough: the best is {best.text!r} at {best.confidence:.0%}"
+        if best.reader == self.name and evidence.present < self.present:
             return f"the corpus does not seem to contain the answer ({evidence.present:.0%} likely that it does)"
-        least = self.least if recognise(question) in ("en", "") else max(self.least, ELSEWHERE)
-        if confidence < least:
-            return f"nothing in the evidence is likely enough: the best is {text!r} at {confidence:.0%}"
         return ""
+
+
+def _of_table(question: str, found: "TableAnswer") -> Answer:
+    return Answer(question, found.text, found.citations(), found.confidence, reader="tables", reason=str(found.program))
+
+
+def _of_passage(question: str, found: "PassageAnswer") -> Answer:
+    return Answer(question, found.text, (found.citation(),), found.confidence, reader="passages")
+
+
+def _scaled(answers: Sequence[Answer], chance: float) -> list[Answer]:
+    """A reader's answers, the best with this chance and the others with theirs in proportion."""
+    best = max(answers[0].confidence, 1e-9)
+    return [replace(answer, confidence=chance * answer.confidence / best) for answer in answers]
 
 
 def _others(text: str, chances: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:

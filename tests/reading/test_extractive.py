@@ -14,9 +14,11 @@ from helios.corpus.sample import QUESTIONS, sample_path
 from helios.errors import ModelError
 from helios.evaluation.questions import read_questions
 from helios.models.card import CARD
+from helios.reading.asking import load_reader
 from helios.reading.base import Support
+from helios.reading.choice import Reading
 from helios.reading.citations import checked
-from helios.reading.extractive import ELSEWHERE, ExtractiveReader, candidates_of, rank_answers
+from helios.reading.extractive import ExtractiveReader, candidates_of, rank_answers
 from helios.reading.features import FEATURES, SPAN_FEATURES
 from helios.reading.ranges import RangeMax, running
 from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
@@ -64,11 +66,27 @@ def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, re
     assert answer.alternatives
 
 
-def test_in_another_language_a_weak_span_is_not_said(reader, evidence):
-    answer = reader.read("Wie heißt der Fluss, der durch die Stadt fließt?", evidence)
-    assert answer.abstained
-    assert "likely enough" in answer.reason
-    assert reader.least < answer.alternatives[0][1] < ELSEWHERE
+def test_the_choice_weighs_what_each_reader_says(engine, evidence):
+    """With all readers: their own answers, each once, by the chances of the choice."""
+    reader = load_reader(engine)
+    assert isinstance(reader, ExtractiveReader)
+    found = reader.readings(QUESTION, evidence)
+    assert set(found) == set(Reading)
+    chances = reader.choice.chances(QUESTION, evidence, {one: answers[0] for one, answers in found.items()})
+    answer = replace_least(reader).read(QUESTION, evidence)
+    best = max(chances, key=chances.get)
+    assert (answer.text, answer.confidence) == (found[best][0].text, pytest.approx(chances[best]))
+    told = [answer.text, *(text for text, _ in answer.alternatives)]
+    assert len({text.casefold() for text in told}) == len(told)
+    assert all(chance <= answer.confidence for _, chance in answer.alternatives)
+
+
+def replace_least(reader: ExtractiveReader) -> ExtractiveReader:
+    """The same reader, which answers however unsure it is."""
+    return ExtractiveReader(
+        reader.ranker, reader.vectors, spans=reader.spans, tables=reader.tables, passages=reader.passages,
+        choice=reader.choice, edges=reader.edges,
+    )  # fmt: skip
 
 
 def test_what_the_corpus_is_not_about_is_not_answered(engine, vectors, reader_folder):

@@ -211,16 +211,13 @@ class Executed:
 class TableReader:
     """Reads whole tables; holds no state of a question, so threads may share it."""
 
-    def __init__(
-        self, trees: Trees, confidence: Confidence, sheets: Sheets, reader: ColumnReader, *, least: float = 0.0
-    ) -> None:
-        """`least` is the confidence from which a caller should take what it reads for an answer."""
-        self.trees, self.confidence, self.sheets, self.columns, self.least = trees, confidence, sheets, reader, least
+    def __init__(self, trees: Trees, confidence: Confidence, sheets: Sheets, reader: ColumnReader) -> None:
+        self.trees, self.confidence, self.sheets, self.columns = trees, confidence, sheets, reader
         self._used = [FEATURES.index(name) for name in trees.features]
 
     @classmethod
     def load(
-        cls, sheets: Sheets, folder: Path | None = None, *, least: float = 0.0, runtime: Runtime = "auto",
+        cls, sheets: Sheets, folder: Path | None = None, *, runtime: Runtime = "auto",
         threads: int = 1,
     ) -> "TableReader":  # fmt: skip
         """The packaged weights, or those of a folder; ModelError for damaged or foreign files."""
@@ -233,7 +230,7 @@ class TableReader:
             raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
         try:
             reader = ColumnReader(find_base_model(), folder / columns.FILE, runtime=runtime, threads=threads)
-            return cls(trees, Confidence(**card.values["confidence"]), sheets, reader, least=least)
+            return cls(trees, Confidence(**card.values["confidence"]), sheets, reader)
         except (KeyError, TypeError) as error:
             raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
 

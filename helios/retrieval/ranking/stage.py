@@ -29,6 +29,10 @@ LEARNED = 0.75
 places: the two together find more than either, on questions like those of training and on others."""
 
 
+SHIFT = 0.3
+"""By so much pooled log-odds are too low, on train questions."""
+
+
 class EdgeScorer(Protocol):
     """What gives edges that were not retrieved the scores that they are ranked by beside the others."""
 
@@ -130,7 +134,7 @@ def load_ranking(configured: str | None, *, first: int, scale: FusedScale, needs
 
 def _pooled(learned: FloatArray, plain: FloatArray) -> FloatArray:
     """Log-odds of trees and of the fused score as one."""
-    return np.float32(LEARNED) * learned + np.float32(1 - LEARNED) * plain
+    return np.float32(LEARNED) * learned + np.float32(1 - LEARNED) * plain + np.float32(SHIFT)
 
 
 def _paired(state: SearchState, edges: Sequence[Edge]) -> tuple[SearchState, Pairs, PairScores]:

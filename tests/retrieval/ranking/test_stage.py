@@ -7,7 +7,7 @@ import pytest
 
 from helios.engine import Engine
 from helios.retrieval.ranking.fused import FusedModel
-from helios.retrieval.ranking.stage import LEARNED, FusedEdges, Ranking
+from helios.retrieval.ranking.stage import LEARNED, SHIFT, FusedEdges, Ranking
 from helios.retrieval.state import edges_of, run_stages
 from helios.types import Edge
 
@@ -29,7 +29,7 @@ def test_the_first_get_log_odds_of_trees_and_fused_score_and_the_others_keep_the
     trees = ranking.ranker.score(after.ranked.features).tolist()
     plain = [old[edge] for edge in after.ranked.edges]
     np.testing.assert_allclose(
-        after.ranked.log_odds, LEARNED * np.array(trees) + (1 - LEARNED) * np.array(plain), atol=1e-3
+        after.ranked.log_odds, LEARNED * np.array(trees) + (1 - LEARNED) * np.array(plain) + SHIFT, atol=1e-3
     )
     learned = dict(zip(after.ranked.edges, after.ranked.log_odds.tolist(), strict=True))
     assert len(learned) == ranking.first

@@ -1,0 +1,252 @@
+"""The reader of passages: a small model reads the question beside each passage of the evidence, and says whether it
+answers and from which word to which.
+
+    how long may we park there? | House rules: Parking is limited to 40 minutes. … | 40 minutes, 0.6
+
+It is the shared encoder with an adapter: the first vector says whether the passage answers, and each token's whether
+the answer begins or ends there.
+
+Shape legend: L tokens, n tokens of the passage, D hidden size.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.errors import ModelError
+from helios.models.base import BaseModel, find_base_model
+from helios.models.card import read_card
+from helios.models.checkpoint import Checkpoint, read_checkpoint
+from helios.models.routes import Route, Runtime, document_route
+from helios.once import once
+from helios.reading.base import Citation
+from helios.reading.features import span_key
+from helios.reading.spans import ReadNode, Shape, Span, citation_of, read_nodes
+from helios.reading.tables.wording import wording_of
+from helios.reading.windows import windows_of
+from helios.types import Evidence
+
+FloatArray = NDArray[np.float32]
+FILE = "passages.safetensors"
+ROLE = "passage-reader"
+MAX_TOKENS, QUESTION_TOKENS = 256, 48
+LONGEST = 24
+"""Tokens of an answer."""
+SPANS = 12
+"""Spans that are looked at in each passage; those that overlap count as one answer."""
+WEIGHTS = Path(__file__).parent / "weights" / "passages"
+FEATURES = ("chance", "answers", "lead", "rank", "probability", "present", "words", "computes")
+"""Of an answer: the logarithm of its chance over all passages that say it, the best log-odds that a passage answers,
+how far it is ahead of the best other answer, the logarithm of its edge's rank, the log-odds of edge and presence, its
+words, and whether the question asks for something that is counted, added up or compared."""
+COMPUTES = ("count", "sum", "average", "difference", "most", "least")
+ALONE = 5.0
+"""How far an answer without a rival is ahead."""
+EDGES = " \t\n.,;:!?"
+"""What no answer begins or ends with."""
+HEADS = {"span": 2, "answers": 1}
+"""Outputs of the heads: first and last token of the answer; whether the passage answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenisedWindow:
+    """A question and a text as token numbers, where the text's begin, and their characters [start, end) (n, 2)."""
+
+    ids: list[int]
+    first: int
+    spans: NDArray[np.int32]
+
+
+class WindowTokeniser:
+    """Questions and texts as token numbers, cut to `MAX_TOKENS`; threads may share it."""
+
+    def __init__(self, base: BaseModel) -> None:
+        from tokenizers import Tokenizer
+
+        self._tokenizer: Any = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        special: dict[str, Any] = {name: self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")}
+        self._opening, self._separator = special["[CLS]"], special["[SEP]"]
+
+    def of(self, question: str, texts: Sequence[str]) -> list[TokenisedWindow]:
+        """One sequence a text."""
+        asked = self._tokenizer.encode(question, add_special_tokens=False).ids[:QUESTION_TOKENS]
+        head = [self._opening, *asked, self._separator]
+        room = MAX_TOKENS - len(head) - 1
+        found = []
+        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            spans = np.array(encoding.offsets[:room], np.int32).reshape(-1, 2)
+            found.append(TokenisedWindow([*head, *encoding.ids[:room], self._separator], len(head), spans))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpan:
+    """Characters [start, end) of a text, and the logarithm of the chance that they are the answer."""
+
+    start: int
+    end: int
+    chance: float
+    answers: float
+    """Log-odds that the text answers."""
+
+
+class SpanFinder:
+    """The model with its heads; threads may share it. The weights are read on first use."""
+
+    def __init__(self, base: BaseModel, weights: Path, *, runtime: Runtime = "auto", threads: int = 1) -> None:
+        self.base, self.weights, self.runtime, self.threads = base, weights, runtime, threads
+        self._tokeniser = WindowTokeniser(base)
+
+    @once
+    def _checkpoint(self) -> Checkpoint:
+        checkpoint = read_checkpoint(self.base.folder, self.weights)
+        for name, outputs in HEADS.items():
+            found = checkpoint.heads.get(f"head.{name}.weight")
+            shape = (outputs, checkpoint.config.hidden_size)
+            if found is None or found.shape != shape or f"head.{name}.bias" not in checkpoint.heads:
+                raise ModelError(f"{self.weights}: lacks head.{name} of shape {shape}; train it again")
+        return checkpoint
+
+    @once
+    def _route(self) -> Route:
+        return document_route(
+            lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=4 * MAX_TOKENS,
+            fingerprint=sha256(self.base.sha256.encode() + self.weights.read_bytes()).hexdigest(),
+        )  # fmt: skip
+
+    def read(self, question: str, texts: Sequence[str], lengths: Sequence[int]) -> list[list[ReadSpan]]:
+        """The likeliest answers within the first characters (`lengths`) of each text, best first.
+
+        ModelError for weights that cannot be used.
+        """
+        windows = self._tokeniser.of(question, texts)
+        vectors = self._route.encode([window.ids for window in windows])
+        return [self._spans(*one) for one in zip(windows, vectors, lengths, strict=True)]
+
+    def _spans(self, window: TokenisedWindow, vectors_LD: FloatArray, length: int) -> list[ReadSpan]:
+        heads = self._checkpoint.heads
+        count = int((window.spans[:, 1] <= length).sum())
+        if not count:
+            return []
+        answers = float((heads["head.answers.weight"] @ vectors_LD[0] + heads["head.answers.bias"])[0])
+        inside_nD = vectors_LD[window.first : window.first + len(window.spans)]
+        logits_n2 = inside_nD @ heads["head.span.weight"].T + heads["head.span.bias"]
+        chances_n2 = logits_n2 - np.logaddexp.reduce(logits_n2, axis=0)
+        pairs = chances_n2[:count, 0][:, None] + chances_n2[:count, 1][None]
+        pairs[~np.triu(np.tri(count, k=LONGEST - 1, dtype=bool))] = -np.inf
+        best = np.argsort(-pairs, axis=None, kind="stable")[:SPANS]
+        found = []
+        for at in best.tolist():
+            first, last = divmod(at, count)
+            if np.isfinite(pairs[first, last]):
+                chance = float(pairs[first, last]) - float(np.logaddexp(0.0, -answers))
+                start, end = int(window.spans[first, 0]), int(window.spans[last, 1])
+                found.append(ReadSpan(start, end, chance, answers))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PassageAnswer:
+    """Words of a passage, where they stand, and what is known of them (`FEATURES`)."""
+
+    text: str
+    node: ReadNode
+    span: Span
+    features: tuple[float, ...]
+    confidence: float = 0.0
+
+    def citation(self) -> Citation:
+        """The sentence, or the title, with the words."""
+        return citation_of(self.node, self.span)
+
+
+class PassageReader:
+    """Answers from the passages of the evidence; holds no state of a question, so threads may share it."""
+
+    def __init__(self, finder: SpanFinder, weights: Mapping[str, float], intercept: float) -> None:
+        """`weights` of features, by name, make log-odds."""
+        self.finder, self.intercept = finder, intercept
+        self._weights = np.array([weights.get(name, 0.0) for name in FEATURES])
+
+    @classmethod
+    def load(cls, folder: Path | None = None, *, runtime: Runtime = "auto", threads: int = 1) -> "PassageReader":
+        """The packaged weights, or those of a folder; ModelError for damaged or foreign files."""
+        folder = folder or WEIGHTS
+        values = read_card(folder, ROLE).values
+        try:
+            weights, intercept = dict(values["weights"]), float(values["intercept"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
+        finder = SpanFinder(find_base_model(), folder / FILE, runtime=runtime, threads=threads)
+        return cls(finder, weights, intercept)
+
+    def read(self, question: str, evidence: Evidence, *, edges: int) -> list[PassageAnswer]:
+        """Answers from the passages of the best edges, likeliest first; none where there is no passage."""
+        found = [replace(one, confidence=self._chance(one.features)) for one in self.answers(question, evidence, edges)]
+        return sorted(found, key=lambda one: -one.confidence)
+
+    def answers(self, question: str, evidence: Evidence, edges: int) -> list[PassageAnswer]:
+        """What the passages say, each answer once, where it is likeliest."""
+        nodes = read_nodes(evidence, edges=edges)
+        windows = [one for one in windows_of(evidence, nodes) if nodes[one.nodes[0][0]].passage is not None]
+        read = self.finder.read(question, [one.text for one in windows], [one.nodes[0][2] for one in windows])
+        said: dict[str, list[tuple[ReadSpan, int]]] = {}
+        for window, spans in zip(windows, read, strict=True):
+            number = window.nodes[0][0]
+            text = nodes[number].text.text
+            for span in merged(trimmed(span, text) for span in spans):
+                said.setdefault(span_key(text[span.start : span.end]), []).append((span, number))
+        said.pop("", None)
+        sums = {key: float(np.logaddexp.reduce([span.chance for span, _ in all_of])) for key, all_of in said.items()}
+        computes = float(any(wording_of(question).has(cue) for cue in COMPUTES))
+        found = []
+        for key, all_of in said.items():
+            best, number = max(all_of, key=lambda one: one[0].chance)
+            node = nodes[number]
+            place = next(at for at, piece in enumerate(node.text.pieces) if best.start < piece.end)
+            cited = Span(number, place, best.start, min(best.end, node.text.pieces[place].end), Shape.PHRASE)
+            text = node.text.text[cited.start : cited.end]
+            rival = max((chance for other, chance in sums.items() if other != key), default=sums[key] - ALONE)
+            edge = evidence.edges[node.ranks[0] - 1]
+            features = (
+                sums[key], best.answers, sums[key] - rival, float(np.log(node.ranks[0])),
+                log_odds(edge.probability), log_odds(evidence.present), float(len(text.split())), computes,
+            )  # fmt: skip
+            found.append(PassageAnswer(text, node, cited, features))
+        return found
+
+    def _chance(self, features: Sequence[float]) -> float:
+        odds = self.intercept + float((self._weights * features).sum())
+        return float(1 / (1 + np.exp(-odds)))
+
+
+def trimmed(span: ReadSpan, text: str) -> ReadSpan:
+    """A span without spaces and punctuation at its ends."""
+    said = text[span.start : span.end]
+    start = span.start + len(said) - len(said.lstrip(EDGES))
+    return replace(span, start=start, end=max(start, span.start + len(said.rstrip(EDGES))))
+
+
+def merged(spans: Iterable[ReadSpan]) -> list[ReadSpan]:
+    """Spans best first, each with the chances of the lesser ones that overlap it."""
+    kept: list[ReadSpan] = []
+    for span in spans:
+        over = next((at for at, one in enumerate(kept) if span.start < one.end and one.start < span.end), None)
+        if over is None:
+            kept.append(span)
+        else:
+            kept[over] = replace(kept[over], chance=float(np.logaddexp(kept[over].chance, span.chance)))
+    return kept
+
+
+def log_odds(chance: float) -> float:
+    """Of a chance that is no nearer than a thousandth to 0 or 1."""
+    kept = min(max(chance, 1e-3), 1 - 1e-3)
+    return float(np.log(kept / (1 - kept)))

@@ -1,0 +1,293 @@
+"""The recipe of the reader of passages (`helios.reading.passages`), a low-rank adapter of the shared encoder.
+
+    helios train passages --recipe passages --out DIR "before=[ottqa.jsonl]" "lessons=[written.jsonl]" \\
+        "indexes=[INDEX]" "questions=[questions.jsonl]"
+
+A lesson is a question with texts that answer it, each with the characters of the answer, and texts that do not
+(`training.passage_lessons` makes them). Whether a text answers is one loss, where the answer begins and ends another.
+The confidence is fitted to what the model answers in indexes whose texts it did not learn from.
+"""
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from helios.config import Section
+from helios.engine import Engine
+from helios.evaluation.folders import is_right, read_folder_questions
+from helios.models.adapters import adapter_tensors, add_adapter, save_adapter
+from helios.models.base import find_base_model
+from helios.models.bert import load_bert
+from helios.models.card import ModelCard, data_file, write_card
+from helios.reading.passages import (
+    FEATURES,
+    FILE,
+    HEADS,
+    PassageReader,
+    SpanFinder,
+    TokenisedWindow,
+    WindowTokeniser,
+)
+from helios.reading.passages import ROLE as CARD_ROLE
+from training.errors import TrainingError
+from training.log import LogRow
+from training.recipes import Role
+from training.regression import fit_logistic
+from training.settings import TrainSettings
+from training.trainer import ParameterGroup, train
+
+SURE = 0.5
+LENGTH = 20.0
+"""The vectors are made this long before the heads read them, about what the encoder gives."""
+
+
+class PassageReaderSettings(Section):
+    """Everything that the result depends on beside the code."""
+
+    lessons: tuple[Path, ...] = ()
+    before: tuple[Path, ...] = ()
+    """Lessons of other kinds of texts, which are learned first, once."""
+    indexes: tuple[Path, ...] = ()
+    """Indexes that the confidence is fitted on; none of their texts is in a lesson."""
+    questions: tuple[Path, ...] = ()
+    """Questions about each of them, in the layout of the bench of folders."""
+    decay: float = Field(default=1e-3, gt=0.0)
+    """Holds the weights of the confidence small."""
+    negatives: int = Field(default=1, ge=0)
+    rank: int = Field(default=32, ge=1)
+    scale: float = 2.0
+    batch: int = Field(default=8, ge=1)
+    head_scale: float = Field(default=2.0, gt=0.0)
+    """The heads learn so many times faster than the adapter."""
+    train: TrainSettings = TrainSettings(
+        epochs=2, learning_rate=5e-4, schedule="linear", evaluate_first=False, warmup=0.05
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PassageLesson:
+    """A question, (text, answers' characters) that answer it, and texts that do not."""
+
+    question: str
+    right: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
+    wrong: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> list["PassageLesson"]:
+        """Those of a file of JSON lines."""
+        found = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            right = tuple((text, tuple((start, end) for start, end in spans)) for text, spans in record["right"])
+            found.append(cls(record["question"], right, tuple(record["wrong"])))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model says in answer to a question: features, whether it is right, and of which source."""
+
+    source: str
+    features: tuple[float, ...]
+    right: bool
+
+
+def train_passage_reader(
+    settings: PassageReaderSettings, out: Path, *, device: Any = "cpu",
+    on_log: Callable[[LogRow], None] = lambda row: None,
+) -> Mapping[str, float]:  # fmt: skip
+    """Train, fit the confidence, and write adapter and card; returns measures of sources that the confidence left out.
+
+    Raises TrainingError without lessons or without questions for the confidence.
+    """
+    started = time.monotonic()
+    if not settings.lessons or not settings.indexes or len(settings.indexes) != len(settings.questions):
+        raise TrainingError("set lessons, and indexes with a file of questions each: what to learn and to fit on")
+    recipe = PassageRecipe(settings, device=device)
+    first = settings.train.model_copy(update={"epochs": 1})
+    for name, paths, how in (("before", settings.before, first), ("run", settings.lessons, settings.train)):
+        if paths:
+            recipe.learn([lesson for path in paths for lesson in PassageLesson.read(path)])
+            train(recipe, how, out / name, device=device, on_log=on_log)
+    recipe.save(out / FILE)
+    reader = PassageReader(SpanFinder(recipe.base, out / FILE, threads=os.cpu_count() or 1), {}, 0.0)
+    pairs = zip(settings.indexes, settings.questions, strict=True)
+    said = [one for index, questions in pairs for one in answers_of(reader, index, questions)]
+    weights, intercept, scores = fit_confidence(said, decay=settings.decay)
+    card = ModelCard(
+        name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",
+        summary="Reads a question beside a passage: does it answer, and from which word to which.",
+        data=tuple(data_file(path) for path in (*settings.before, *settings.lessons, *settings.questions)),
+        settings=settings.model_dump(mode="json", exclude={"before", "lessons", "indexes", "questions"}),
+        scores=scores, seconds=time.monotonic() - started, values={"weights": weights, "intercept": intercept},
+        limits="Mostly English; some questions in German, French, Spanish and Chinese.",
+    )  # fmt: skip
+    write_card(out, card, weights=[FILE])
+    return scores
+
+
+def answers_of(reader: PassageReader, index: Path, questions: Path) -> Iterator[Said]:
+    """The likeliest answer from the passages to each question of a file."""
+    with Engine.open(index) as engine:
+        for question in read_folder_questions(questions):
+            found = reader.answers(
+                question.question, engine.search(question.question), engine.config.advanced.reading.edges
+            )
+            if found:
+                best = max(found, key=lambda one: one.features[0])
+                right = bool(question.items) and is_right(best.text, question.items)
+                yield Said(f"{index.name}: {questions.name}", best.features, right)
+
+
+def fit_confidence(said: Sequence[Said], *, decay: float) -> tuple[dict[str, float], float, dict[str, float]]:
+    """Weights by feature and the intercept, with measures of each source by a fit without it."""
+    sources = sorted({one.source for one in said})
+    if len(sources) < 2:
+        raise TrainingError("questions of one source only: the measures need sources to leave out")
+    rows, right = np.array([one.features for one in said]), np.array([one.right for one in said], np.float64)
+    names = [one.source for one in said]
+    counts = np.array([len(said) / len(sources) / names.count(name) for name in names])  # each source counts the same
+    scores = {}
+    for source in sources:
+        here = np.array([name == source for name in names])
+        weights, intercept = fit_logistic(rows[~here], right[~here], decay=decay, counts=counts[~here])
+        chance = 1 / (1 + np.exp(-(rows[here] @ weights + intercept)))
+        sure = chance >= SURE
+        scores[f"{source}: right, left out"] = float(right[here].mean())
+        scores[f"{source}: said, left out"] = float(chance.mean())
+        scores[f"{source}: share where at least 50 % is said"] = float(sure.mean())
+        scores[f"{source}: right where at least 50 % is said"] = float(right[here][sure].mean()) if sure.any() else 0.0
+    weights, intercept = fit_logistic(rows, right, decay=decay, counts=counts)
+    return dict(zip(FEATURES, map(float, weights), strict=True)), float(intercept), scores
+
+
+class PassageModel(nn.Module):
+    """The adapted encoder with both heads."""
+
+    def __init__(self, settings: PassageReaderSettings, folder: Path) -> None:
+        super().__init__()
+        self.bert = load_bert(folder)
+        self.adapted = add_adapter(self.bert, rank=settings.rank, scale=settings.scale)
+        size = self.bert.config.hidden_size
+        self.span, self.answers = (nn.Linear(size, HEADS[name]) for name in ("span", "answers"))
+
+    def forward(self, windows: Sequence[TokenisedWindow]) -> tuple[Tensor, list[Tensor]]:
+        """Whether each text answers (B), and logits of its tokens (n, 2)."""
+        length, device = max(len(one.ids) for one in windows), self.span.weight.device
+        ids = torch.zeros(len(windows), length, dtype=torch.long, device=device)
+        mask = torch.zeros(len(windows), length, dtype=torch.bool, device=device)
+        for row, one in enumerate(windows):
+            ids[row, : len(one.ids)] = torch.tensor(one.ids)
+            mask[row, : len(one.ids)] = True
+        hidden_BLD = F.normalize(self.bert(ids, mask).float(), dim=-1) * LENGTH
+        inside = [self.span(hidden_BLD[row, one.first : one.first + len(one.spans)]) for row, one in enumerate(windows)]
+        return self.answers(hidden_BLD[:, 0])[:, 0], inside
+
+
+class PassageRecipe:
+    """The model under training (a recipe of `training.trainer`)."""
+
+    def __init__(self, settings: PassageReaderSettings, *, device: torch.device | str = "cpu") -> None:
+        torch.manual_seed(settings.train.seed)
+        self.settings = settings
+        self.base = find_base_model(None)
+        self.model = PassageModel(settings, self.base.folder).to(torch.device(device))
+        self.tokeniser = WindowTokeniser(self.base)
+        self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.learn([])
+
+    def learn(self, lessons: Sequence[PassageLesson]) -> None:
+        """Take these lessons from now on."""
+        self.lessons = list(lessons)
+        texts = [[*one.wrong, *(text for text, _ in one.right)] for one in self.lessons]
+        self.lengths = [max(map(len, of_one), default=0) for of_one in texts]
+
+    def parameter_groups(self) -> Sequence[ParameterGroup]:
+        heads = [*self.model.span.parameters(), *self.model.answers.parameters()]
+        return [ParameterGroup(self.model.adapted), ParameterGroup(heads, scale=self.settings.head_scale)]
+
+    def batches(self, epoch: int, *, seed: int) -> Sequence[tuple[tuple[int, int], ...]]:
+        """Questions with texts of like length together, in a new order, each with a seed for its texts."""
+        chance, size = random.Random(f"{seed} {epoch}"), self.settings.batch
+        order = list(range(len(self.lessons)))
+        chance.shuffle(order)
+        drawn = [(at, chance.randrange(2**31)) for at in order]
+        found = []
+        for start in range(0, len(drawn), 20 * size):
+            near = sorted(drawn[start : start + 20 * size], key=lambda one: self.lengths[one[0]])
+            found += [tuple(near[at : at + size]) for at in range(0, len(near), size)]
+        chance.shuffle(found)
+        return found
+
+    def size(self, batch: tuple[tuple[int, int], ...]) -> int:
+        return len(batch)
+
+    def step(self, batch: tuple[tuple[int, int], ...]) -> Tensor:
+        """Which texts answer, and where the answer begins and ends in those that do."""
+        self.model.train()
+        windows: list[TokenisedWindow] = []
+        pairs: list[list[tuple[int, int]]] = []
+        for number, seed in batch:
+            lesson, chance = self.lessons[number], random.Random(seed)
+            right = [chance.choice(lesson.right)] if lesson.right else []
+            wrong = chance.sample(lesson.wrong, min(self.settings.negatives + (not right), len(lesson.wrong)))
+            found = self.tokeniser.of(lesson.question, [text for text, _ in right] + wrong)
+            windows += found
+            pairs += [token_pairs(window, spans) for window, (_, spans) in zip(found, right, strict=False)]
+            pairs += [[] for _ in wrong]
+        answers, inside = self.model(windows)
+        wanted = answers.new_tensor([float(bool(one)) for one in pairs])
+        losses = [F.binary_cross_entropy_with_logits(answers, wanted, reduction="none").sum()]
+        for logits, spans in zip(inside, pairs, strict=True):
+            if spans:
+                chances = F.log_softmax(logits, dim=0)
+                each = [chances[first, 0] + chances[last, 1] for first, last in spans]
+                losses.append(-torch.stack(each).logsumexp(0))
+        return torch.stack(losses).sum() / len(batch)
+
+    def evaluate(self) -> Mapping[str, float]:
+        """Nothing: what the model is worth is measured with the whole reader."""
+        return {}
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {name: parameter.detach().cpu().clone() for name, parameter in self.trained.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        with torch.no_grad():
+            for name, parameter in self.trained.items():
+                parameter.copy_(state[name])
+
+    def save(self, path: Path) -> None:
+        """Write the file that `helios.reading.passages.PassageReader` reads; its heads read unit vectors."""
+        heads = {}
+        for name, head in (("span", self.model.span), ("answers", self.model.answers)):
+            heads[f"head.{name}.weight"] = head.weight.detach().cpu() * LENGTH
+            heads[f"head.{name}.bias"] = head.bias.detach().cpu()
+        tensors = {name: tensor.cpu() for name, tensor in adapter_tensors(self.model.bert).items()}
+        described = {"role": CARD_ROLE, "base": self.base.sha256}
+        save_adapter(path, tensors | heads, scale=self.settings.scale, metadata=described)
+
+
+def token_pairs(window: TokenisedWindow, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First and last token of characters [start, end); those that were cut off are left out."""
+    found = []
+    for start, end in spans:
+        first = int(np.searchsorted(window.spans[:, 1], start, side="right"))
+        last = int(np.searchsorted(window.spans[:, 0], end, side="left")) - 1
+        if first <= last < len(window.spans) and window.spans[last, 1] >= end:
+            found.append((first, last))
+    return found
+
+
+ROLE = Role(PassageReaderSettings, train_passage_reader)
