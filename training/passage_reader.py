@@ -20,15 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from helios.config import Section
 from helios.engine import Engine
 from helios.evaluation.folders import is_right, read_folder_questions
-from helios.models.adapters import adapter_tensors, add_adapter, save_adapter
-from helios.models.base import find_base_model
-from helios.models.bert import load_bert
 from helios.models.card import ModelCard, data_file, write_card
 from helios.reading.passages import (
     FEATURES,
@@ -40,12 +37,13 @@ from helios.reading.passages import (
     WindowTokeniser,
 )
 from helios.reading.passages import ROLE as CARD_ROLE
+from training.adapted import AdaptedRecipe, batches_of_like
 from training.errors import TrainingError
 from training.log import LogRow
 from training.recipes import Role
 from training.regression import fit_logistic
 from training.settings import TrainSettings
-from training.trainer import ParameterGroup, train
+from training.trainer import train
 
 SURE = 0.5
 LENGTH = 20.0
@@ -172,39 +170,16 @@ def fit_confidence(said: Sequence[Said], *, decay: float) -> tuple[dict[str, flo
     return dict(zip(FEATURES, map(float, weights), strict=True)), float(intercept), scores
 
 
-class PassageModel(nn.Module):
-    """The adapted encoder with both heads."""
-
-    def __init__(self, settings: PassageReaderSettings, folder: Path) -> None:
-        super().__init__()
-        self.bert = load_bert(folder)
-        self.adapted = add_adapter(self.bert, rank=settings.rank, scale=settings.scale)
-        size = self.bert.config.hidden_size
-        self.span, self.answers = (nn.Linear(size, HEADS[name]) for name in ("span", "answers"))
-
-    def forward(self, windows: Sequence[TokenisedWindow]) -> tuple[Tensor, list[Tensor]]:
-        """Whether each text answers (B), and logits of its tokens (n, 2)."""
-        length, device = max(len(one.ids) for one in windows), self.span.weight.device
-        ids = torch.zeros(len(windows), length, dtype=torch.long, device=device)
-        mask = torch.zeros(len(windows), length, dtype=torch.bool, device=device)
-        for row, one in enumerate(windows):
-            ids[row, : len(one.ids)] = torch.tensor(one.ids)
-            mask[row, : len(one.ids)] = True
-        hidden_BLD = F.normalize(self.bert(ids, mask).float(), dim=-1) * LENGTH
-        inside = [self.span(hidden_BLD[row, one.first : one.first + len(one.spans)]) for row, one in enumerate(windows)]
-        return self.answers(hidden_BLD[:, 0])[:, 0], inside
-
-
-class PassageRecipe:
+class PassageRecipe(AdaptedRecipe):
     """The model under training (a recipe of `training.trainer`)."""
 
     def __init__(self, settings: PassageReaderSettings, *, device: torch.device | str = "cpu") -> None:
-        torch.manual_seed(settings.train.seed)
+        super().__init__(
+            HEADS, role=CARD_ROLE, rank=settings.rank, scale=settings.scale, head_scale=settings.head_scale,
+            seed=settings.train.seed, device=device,
+        )  # fmt: skip
         self.settings = settings
-        self.base = find_base_model(None)
-        self.model = PassageModel(settings, self.base.folder).to(torch.device(device))
         self.tokeniser = WindowTokeniser(self.base)
-        self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self.learn([])
 
     def learn(self, lessons: Sequence[PassageLesson]) -> None:
@@ -213,22 +188,11 @@ class PassageRecipe:
         texts = [[*one.wrong, *(text for text, _ in one.right)] for one in self.lessons]
         self.lengths = [max(map(len, of_one), default=0) for of_one in texts]
 
-    def parameter_groups(self) -> Sequence[ParameterGroup]:
-        heads = [*self.model.span.parameters(), *self.model.answers.parameters()]
-        return [ParameterGroup(self.model.adapted), ParameterGroup(heads, scale=self.settings.head_scale)]
-
     def batches(self, epoch: int, *, seed: int) -> Sequence[tuple[tuple[int, int], ...]]:
         """Questions with texts of like length together, in a new order, each with a seed for its texts."""
-        chance, size = random.Random(f"{seed} {epoch}"), self.settings.batch
-        order = list(range(len(self.lessons)))
-        chance.shuffle(order)
-        drawn = [(at, chance.randrange(2**31)) for at in order]
-        found = []
-        for start in range(0, len(drawn), 20 * size):
-            near = sorted(drawn[start : start + 20 * size], key=lambda one: self.lengths[one[0]])
-            found += [tuple(near[at : at + size]) for at in range(0, len(near), size)]
-        chance.shuffle(found)
-        return found
+        chance = random.Random(f"{seed} {epoch}")
+        batches = batches_of_like(self.lengths, self.settings.batch, chance)
+        return [tuple((at, chance.randrange(2**31)) for at in batch) for batch in batches]
 
     def size(self, batch: tuple[tuple[int, int], ...]) -> int:
         return len(batch)
@@ -246,37 +210,18 @@ class PassageRecipe:
             windows += found
             pairs += [token_pairs(window, spans) for window, (_, spans) in zip(found, right, strict=False)]
             pairs += [[] for _ in wrong]
-        answers, inside = self.model(windows)
+        vectors_BLD = self.model.vectors([window.ids for window in windows])
+        answers = self.model.heads["answers"](vectors_BLD[:, 0])[:, 0]
+        logits_BL2 = self.model.heads["span"](vectors_BLD)
         wanted = answers.new_tensor([float(bool(one)) for one in pairs])
         losses = [F.binary_cross_entropy_with_logits(answers, wanted, reduction="none").sum()]
-        for logits, spans in zip(inside, pairs, strict=True):
+        for row, (window, spans) in enumerate(zip(windows, pairs, strict=True)):
             if spans:
-                chances = F.log_softmax(logits, dim=0)
+                inside = logits_BL2[row, window.first : window.first + len(window.spans)]
+                chances = F.log_softmax(inside, dim=0)
                 each = [chances[first, 0] + chances[last, 1] for first, last in spans]
                 losses.append(-torch.stack(each).logsumexp(0))
         return torch.stack(losses).sum() / len(batch)
-
-    def evaluate(self) -> Mapping[str, float]:
-        """Nothing: what the model is worth is measured with the whole reader."""
-        return {}
-
-    def state_dict(self) -> Mapping[str, Any]:
-        return {name: parameter.detach().cpu().clone() for name, parameter in self.trained.items()}
-
-    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        with torch.no_grad():
-            for name, parameter in self.trained.items():
-                parameter.copy_(state[name])
-
-    def save(self, path: Path) -> None:
-        """Write the file that `helios.reading.passages.PassageReader` reads; its heads read unit vectors."""
-        heads = {}
-        for name, head in (("span", self.model.span), ("answers", self.model.answers)):
-            heads[f"head.{name}.weight"] = head.weight.detach().cpu() * LENGTH
-            heads[f"head.{name}.bias"] = head.bias.detach().cpu()
-        tensors = {name: tensor.cpu() for name, tensor in adapter_tensors(self.model.bert).items()}
-        described = {"role": CARD_ROLE, "base": self.base.sha256}
-        save_adapter(path, tensors | heads, scale=self.settings.scale, metadata=described)
 
 
 def token_pairs(window: TokenisedWindow, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -20,25 +20,23 @@ from typing import Any
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from helios.engine import Engine
 from helios.index.durable import write_atomically
-from helios.models.adapters import adapter_tensors, add_adapter, save_adapter
-from helios.models.base import find_base_model
-from helios.models.bert import load_bert
 from helios.models.card import ModelCard, data_file, write_card
 from helios.reading.tables.candidates import TablePrograms
 from helios.reading.tables.columns import FILE, HEADS, UNSEEN, TableText, TableTokeniser, TokenisedTable
 from helios.reading.tables.columns import ROLE as CARD_ROLE
 from helios.reading.tables.programs import OPS, execute
 from helios.reading.tables.reader import Sheets, plain_programs, table_question
+from training.adapted import AdaptedRecipe, batches_of_like
 from training.log import LogRow
 from training.recipes import Role
 from training.settings import TrainSettings
 from training.table_reader import LIGHT, Lesson, TableReaderSettings, lessons, same_items
-from training.trainer import ParameterGroup, train
+from training.trainer import train
 
 LESSONS = "column-lessons.jsonl"
 LENGTH = 20.0
@@ -137,69 +135,25 @@ def right_programs(lesson: Lesson, found: TablePrograms) -> list[tuple[int, int,
     return list(dict.fromkeys(kept))[:MOST_PROGRAMS]
 
 
-class ColumnModel(nn.Module):
-    """The adapted encoder with both heads."""
-
-    def __init__(self, settings: TableColumnsSettings, folder: Path) -> None:
-        super().__init__()
-        self.bert = load_bert(folder)
-        self.adapted = add_adapter(self.bert, rank=settings.rank, scale=settings.scale)
-        size = self.bert.config.hidden_size
-        self.column = nn.Linear(2 * size, HEADS["column"])
-        self.question = nn.Linear(size, HEADS["question"])
-
-    def forward(self, tables: Sequence[TokenisedTable]) -> tuple[Tensor, list[Tensor]]:
-        """Outputs of the question (B, 12), and of the columns of each table (C, 3)."""
-        length = max(len(one.ids) for one in tables)
-        device = self.question.weight.device
-        ids = torch.zeros(len(tables), length, dtype=torch.long, device=device)
-        mask = torch.zeros(len(tables), length, dtype=torch.bool, device=device)
-        for row, one in enumerate(tables):
-            ids[row, : len(one.ids)] = torch.tensor(one.ids)
-            mask[row, : len(one.ids)] = True
-        hidden_BLD = F.normalize(self.bert(ids, mask).float(), dim=-1) * LENGTH
-        columns = []
-        for row, one in enumerate(tables):
-            vectors = [
-                torch.cat([hidden_BLD[row, first:after].mean(dim=0), hidden_BLD[row, separator]])
-                for first, after, separator in one.columns
-            ]
-            columns.append(self.column(torch.stack(vectors)) if vectors else hidden_BLD.new_zeros(0, HEADS["column"]))
-        return self.question(hidden_BLD[:, 0]), columns
-
-
-class ColumnRecipe:
+class ColumnRecipe(AdaptedRecipe):
     """The model under training (a recipe of `training.trainer`)."""
 
     def __init__(
         self, known: Sequence[ColumnLesson], settings: TableColumnsSettings, *, device: torch.device | str = "cpu"
     ) -> None:
-        torch.manual_seed(settings.train.seed)
+        super().__init__(
+            HEADS, role=CARD_ROLE, rank=settings.rank, scale=settings.scale, head_scale=settings.head_scale,
+            seed=settings.train.seed, device=device,
+        )  # fmt: skip
         self.lessons, self.settings = list(known), settings
-        self.base = find_base_model(None)
-        self.model = ColumnModel(settings, self.base.folder).to(torch.device(device))
-        self.tokeniser = TableTokeniser(self.base)
-        self.tokenised = [self.tokeniser.of(one.question, one.table) for one in self.lessons]
-        self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-
-    def parameter_groups(self) -> Sequence[ParameterGroup]:
-        heads = [*self.model.column.parameters(), *self.model.question.parameters()]
-        return [
-            ParameterGroup(self.model.adapted),
-            ParameterGroup(heads, scale=self.settings.head_scale),
-        ]
+        tokeniser = TableTokeniser(self.base)
+        self.tokenised = [tokeniser.of(one.question, one.table) for one in self.lessons]
 
     def batches(self, epoch: int, *, seed: int) -> Sequence[tuple[int, ...]]:
         """Lessons of like length together, in a new order."""
-        chance, size = random.Random(f"{seed} {epoch}"), self.settings.batch
-        order = list(range(len(self.lessons)))
-        chance.shuffle(order)
-        found = []
-        for start in range(0, len(order), 20 * size):
-            near = sorted(order[start : start + 20 * size], key=lambda at: len(self.tokenised[at].ids))
-            found += [tuple(near[at : at + size]) for at in range(0, len(near), size)]
-        chance.shuffle(found)
-        return found
+        lengths = [len(one.ids) for one in self.tokenised]
+        batches = batches_of_like(lengths, self.settings.batch, random.Random(f"{seed} {epoch}"))
+        return [tuple(batch) for batch in batches]
 
     def size(self, batch: tuple[int, ...]) -> int:
         return len(batch)
@@ -207,7 +161,7 @@ class ColumnRecipe:
     def step(self, batch: tuple[int, ...]) -> Tensor:
         """Is it this table, and which of its programs."""
         self.model.train()
-        said, columns = self.model([self.tokenised[at] for at in batch])
+        said, columns = self._outputs([self.tokenised[at] for at in batch])
         losses = []
         for row, at in enumerate(batch):
             programs = self.lessons[at].programs
@@ -217,27 +171,18 @@ class ColumnRecipe:
                 losses.append(-program_chances(said[row], columns[row], programs).logsumexp(0))
         return torch.stack(losses).sum() / len(batch)
 
-    def evaluate(self) -> Mapping[str, float]:
-        """Nothing: what the model is worth is measured by the reader of tables."""
-        return {}
-
-    def state_dict(self) -> Mapping[str, Any]:
-        return {name: parameter.detach().cpu().clone() for name, parameter in self.trained.items()}
-
-    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        with torch.no_grad():
-            for name, parameter in self.trained.items():
-                parameter.copy_(state[name])
-
-    def save(self, path: Path) -> None:
-        """Write the file that `helios.reading.tables.columns.ColumnReader` reads; its heads read unit vectors."""
-        heads = {}
-        for name, head in (("column", self.model.column), ("question", self.model.question)):
-            heads[f"head.{name}.weight"] = head.weight.detach().cpu() * LENGTH
-            heads[f"head.{name}.bias"] = head.bias.detach().cpu()
-        tensors = {name: tensor.cpu() for name, tensor in adapter_tensors(self.model.bert).items()}
-        described = {"role": CARD_ROLE, "base": self.base.sha256}
-        save_adapter(path, tensors | heads, scale=self.settings.scale, metadata=described)
+    def _outputs(self, tables: Sequence[TokenisedTable]) -> tuple[Tensor, list[Tensor]]:
+        """What the heads give for the questions (B, 12), and for the columns of each table (C, 3)."""
+        hidden_BLD = self.model.vectors([one.ids for one in tables])
+        columns = []
+        for row, one in enumerate(tables):
+            vectors = [
+                torch.cat([hidden_BLD[row, first:after].mean(dim=0), hidden_BLD[row, separator]])
+                for first, after, separator in one.columns
+            ]
+            empty = hidden_BLD.new_zeros(0, 2 * hidden_BLD.shape[-1])
+            columns.append(self.model.heads["column"](torch.stack(vectors) if vectors else empty))
+        return self.model.heads["question"](hidden_BLD[:, 0]), columns
 
 
 def program_chances(

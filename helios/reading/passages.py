@@ -11,9 +11,7 @@ Shape legend: L tokens, n tokens of the passage, D hidden size.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +19,8 @@ from numpy.typing import NDArray
 from helios.errors import ModelError
 from helios.models.base import BaseModel, find_base_model
 from helios.models.card import read_card
-from helios.models.checkpoint import Checkpoint, read_checkpoint
-from helios.models.routes import Route, Runtime, document_route
-from helios.once import once
+from helios.models.headed import HeadedEncoder, PlainTokenizer
+from helios.models.routes import Runtime
 from helios.reading.base import Citation
 from helios.reading.features import span_key
 from helios.reading.spans import ReadNode, Shape, Span, citation_of, read_nodes
@@ -49,8 +46,8 @@ ALONE = 5.0
 """How far an answer without a rival is ahead."""
 EDGES = " \t\n.,;:!?"
 """What no answer begins or ends with."""
-HEADS = {"span": 2, "answers": 1}
-"""Outputs of the heads: first and last token of the answer; whether the passage answers."""
+HEADS = {"span": (1, 2), "answers": (1, 1)}
+"""Of a token, whether the answer begins and ends there; of the first, whether the passage answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +63,16 @@ class WindowTokeniser:
     """Questions and texts as token numbers, cut to `MAX_TOKENS`; threads may share it."""
 
     def __init__(self, base: BaseModel) -> None:
-        from tokenizers import Tokenizer
-
-        self._tokenizer: Any = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        special: dict[str, Any] = {name: self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")}
-        self._opening, self._separator = special["[CLS]"], special["[SEP]"]
+        self._plain = PlainTokenizer(base)
 
     def of(self, question: str, texts: Sequence[str]) -> list[TokenisedWindow]:
         """One sequence a text."""
-        asked = self._tokenizer.encode(question, add_special_tokens=False).ids[:QUESTION_TOKENS]
-        head = [self._opening, *asked, self._separator]
+        head = [self._plain.opening, *self._plain.ids(question, QUESTION_TOKENS), self._plain.separator]
         room = MAX_TOKENS - len(head) - 1
         found = []
-        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+        for encoding in self._plain.tokenizer.encode_batch(list(texts), add_special_tokens=False):
             spans = np.array(encoding.offsets[:room], np.int32).reshape(-1, 2)
-            found.append(TokenisedWindow([*head, *encoding.ids[:room], self._separator], len(head), spans))
+            found.append(TokenisedWindow([*head, *encoding.ids[:room], self._plain.separator], len(head), spans))
         return found
 
 
@@ -98,28 +88,11 @@ class ReadSpan:
 
 
 class SpanFinder:
-    """The model with its heads; threads may share it. The weights are read on first use."""
+    """The model with its heads; threads may share it."""
 
     def __init__(self, base: BaseModel, weights: Path, *, runtime: Runtime = "auto", threads: int = 1) -> None:
-        self.base, self.weights, self.runtime, self.threads = base, weights, runtime, threads
+        self._encoder = HeadedEncoder(base, weights, HEADS, runtime=runtime, threads=threads)
         self._tokeniser = WindowTokeniser(base)
-
-    @once
-    def _checkpoint(self) -> Checkpoint:
-        checkpoint = read_checkpoint(self.base.folder, self.weights)
-        for name, outputs in HEADS.items():
-            found = checkpoint.heads.get(f"head.{name}.weight")
-            shape = (outputs, checkpoint.config.hidden_size)
-            if found is None or found.shape != shape or f"head.{name}.bias" not in checkpoint.heads:
-                raise ModelError(f"{self.weights}: lacks head.{name} of shape {shape}; train it again")
-        return checkpoint
-
-    @once
-    def _route(self) -> Route:
-        return document_route(
-            lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=4 * MAX_TOKENS,
-            fingerprint=sha256(self.base.sha256.encode() + self.weights.read_bytes()).hexdigest(),
-        )  # fmt: skip
 
     def read(self, question: str, texts: Sequence[str], lengths: Sequence[int]) -> list[list[ReadSpan]]:
         """The likeliest answers within the first characters (`lengths`) of each text, best first.
@@ -127,17 +100,16 @@ class SpanFinder:
         ModelError for weights that cannot be used.
         """
         windows = self._tokeniser.of(question, texts)
-        vectors = self._route.encode([window.ids for window in windows])
+        vectors = self._encoder.encode([window.ids for window in windows])
         return [self._spans(*one) for one in zip(windows, vectors, lengths, strict=True)]
 
     def _spans(self, window: TokenisedWindow, vectors_LD: FloatArray, length: int) -> list[ReadSpan]:
-        heads = self._checkpoint.heads
         count = int((window.spans[:, 1] <= length).sum())
         if not count:
             return []
-        answers = float((heads["head.answers.weight"] @ vectors_LD[0] + heads["head.answers.bias"])[0])
+        answers = float(self._encoder.head("answers", vectors_LD[0])[0])
         inside_nD = vectors_LD[window.first : window.first + len(window.spans)]
-        logits_n2 = inside_nD @ heads["head.span.weight"].T + heads["head.span.bias"]
+        logits_n2 = self._encoder.head("span", inside_nD)
         chances_n2 = logits_n2 - np.logaddexp.reduce(logits_n2, axis=0)
         pairs = chances_n2[:count, 0][:, None] + chances_n2[:count, 1][None]
         pairs[~np.triu(np.tri(count, k=LONGEST - 1, dtype=bool))] = -np.inf

@@ -11,18 +11,15 @@ Shape legend: C columns, N programs, L tokens, D hidden size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.errors import ModelError
 from helios.models.base import BaseModel
-from helios.models.checkpoint import Checkpoint, read_checkpoint
-from helios.models.routes import Route, Runtime, document_route
-from helios.once import once
+from helios.models.headed import HeadedEncoder, PlainTokenizer
+from helios.models.routes import Runtime
 from helios.reading.tables.matching import Match
 from helios.reading.tables.programs import OPS
 from helios.reading.tables.sheet import Sheet
@@ -46,7 +43,7 @@ FEATURES = (
     "read_table", "read_table_rank", "read_op", "read_column", "read_column_gap", "read_order", "read_where",
     "read_total",
 )  # fmt: skip
-HEADS = {"column": 3, "question": len(OPS) + 2}
+HEADS = {"column": (2, 3), "question": (1, len(OPS) + 2)}
 """Outputs of the heads: asked, ordered and selected of a column; operations, descending and table of a question."""
 
 
@@ -95,32 +92,22 @@ class TableTokeniser:
     """Questions and tables as token numbers; threads may share it."""
 
     def __init__(self, base: BaseModel) -> None:
-        from tokenizers import Tokenizer
-
-        self._tokenizer: Any = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        special: dict[str, Any] = {name: self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]")}
-        self._opening, self._separator = special["[CLS]"], special["[SEP]"]
+        self._plain = PlainTokenizer(base)
 
     def of(self, question: str, table: TableText) -> TokenisedTable:
         """Question, title, and as many columns as fit."""
-        end = [self._separator]
-        title = self._ids(table.title.translate(_IN_TITLE), TITLE_TOKENS)
-        ids = [self._opening, *self._ids(question, QUESTION_TOKENS), *end, *title, *end]
+        end, named = [self._plain.separator], self._plain.ids
+        title = named(table.title.translate(_IN_TITLE), TITLE_TOKENS)
+        ids = [self._plain.opening, *named(question, QUESTION_TOKENS), *end, *title, *end]
         places = []
         for at, (header, value) in enumerate(zip(table.headers[:MAX_COLUMNS], table.values, strict=False)):
-            name = self._ids(header.translate(_IN_HEADER) or "-", HEADER_TOKENS)
-            shown = self._ids(("= " if at in table.matched else ": ") + value, VALUE_TOKENS)
+            name = named(header.translate(_IN_HEADER) or "-", HEADER_TOKENS)
+            shown = named(("= " if at in table.matched else ": ") + value, VALUE_TOKENS)
             if len(ids) + len(name) + len(shown) + 1 > MAX_TOKENS:
                 break
             places.append((len(ids), len(ids) + len(name), len(ids) + len(name) + len(shown)))
             ids += [*name, *shown, *end]
         return TokenisedTable(ids, places)
-
-    def _ids(self, text: str, most: int) -> list[int]:
-        found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids[:most]
-        return found
 
 
 _IN_TITLE, _IN_HEADER = str.maketrans("/_#", "   "), str.maketrans("_.", "  ")
@@ -146,42 +133,23 @@ class ColumnReader:
     """The model with its heads; threads may share it. The weights are read on first use."""
 
     def __init__(self, base: BaseModel, weights: Path, *, runtime: Runtime = "auto", threads: int = 1) -> None:
-        self.base, self.weights, self.runtime, self.threads = base, weights, runtime, threads
+        self._encoder = HeadedEncoder(base, weights, HEADS, runtime=runtime, threads=threads)
         self._tokeniser = TableTokeniser(base)
-
-    @once
-    def _checkpoint(self) -> Checkpoint:
-        checkpoint = read_checkpoint(self.base.folder, self.weights)
-        size = checkpoint.config.hidden_size
-        wanted = {"column": (HEADS["column"], 2 * size), "question": (HEADS["question"], size)}
-        for name, shape in wanted.items():
-            found = checkpoint.heads.get(f"head.{name}.weight")
-            if found is None or found.shape != shape or f"head.{name}.bias" not in checkpoint.heads:
-                raise ModelError(f"{self.weights}: lacks head.{name} of shape {shape}; train it again")
-        return checkpoint
-
-    @once
-    def _route(self) -> Route:
-        return document_route(
-            lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=4 * MAX_TOKENS,
-            fingerprint=sha256(self.base.sha256.encode() + self.weights.read_bytes()).hexdigest(),
-        )  # fmt: skip
 
     def read(self, question: str, tables: Sequence[TableText]) -> list[ColumnReading]:
         """A reading of each table; ModelError for weights that cannot be used."""
         tokenised = [self._tokeniser.of(question, table) for table in tables]
-        vectors = self._route.encode([one.ids for one in tokenised])
+        vectors = self._encoder.encode([one.ids for one in tokenised])
         return [self._reading(one, found) for one, found in zip(tokenised, vectors, strict=True)]
 
     def _reading(self, table: TokenisedTable, vectors_LD: FloatArray) -> ColumnReading:
-        heads = self._checkpoint.heads
-        said = heads["head.question.weight"] @ vectors_LD[0] + heads["head.question.bias"]
+        said = self._encoder.head("question", vectors_LD[0])
         size = vectors_LD.shape[1]
         columns_C2D = np.zeros((len(table.columns), 2 * size), np.float32)
         for row, (first, after, separator) in enumerate(table.columns):
             columns_C2D[row, :size] = vectors_LD[first:after].mean(axis=0)
             columns_C2D[row, size:] = vectors_LD[separator]
-        logits_C3 = columns_C2D @ heads["head.column.weight"].T + heads["head.column.bias"]
+        logits_C3 = self._encoder.head("column", columns_C2D)
         down = float(said[len(OPS)])
         return ColumnReading(
             float(said[len(OPS) + 1]), _log_softmax(said[: len(OPS)]), _log_softmax(logits_C3[:, 0]),

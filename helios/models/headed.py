@@ -1,0 +1,76 @@
+"""The shared encoder with an adapter and linear heads of its own: what small readers are made of."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios.errors import ModelError
+from helios.models.base import BaseModel
+from helios.models.checkpoint import Checkpoint, read_checkpoint
+from helios.models.routes import Route, Runtime, document_route
+from helios.once import once
+
+FloatArray = NDArray[np.float32]
+BATCH_TOKENS = 1024
+
+
+class PlainTokenizer:
+    """Words as token numbers of the base, without padding or marks of its own; threads may share it."""
+
+    def __init__(self, base: BaseModel) -> None:
+        from tokenizers import Tokenizer
+
+        self.tokenizer: Any = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        marks: Any = [self.tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]")]
+        self.opening, self.separator = marks
+
+    def ids(self, text: str, most: int) -> list[int]:
+        """The first tokens of a text."""
+        found: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids[:most]
+        return found
+
+
+class HeadedEncoder:
+    """Token vectors of the adapted encoder, and what its heads make of them; threads may share it.
+
+    `heads` has for each head how many vectors it reads side by side and how many numbers it gives. The weights are read
+    on first use; ModelError then for a file that lacks a head or is of another base.
+    """
+
+    def __init__(
+        self, base: BaseModel, weights: Path, heads: Mapping[str, tuple[int, int]], *, runtime: Runtime = "auto",
+        threads: int = 1,
+    ) -> None:  # fmt: skip
+        self.base, self.weights, self.heads, self.runtime, self.threads = base, weights, heads, runtime, threads
+
+    def encode(self, sequences: Sequence[Sequence[int]]) -> list[FloatArray]:
+        """Unit vectors (tokens, D) of each sequence."""
+        return list(self._route.encode([list(ids) for ids in sequences]))
+
+    def head(self, name: str, vectors: FloatArray) -> FloatArray:
+        """What a head gives for vectors (..., inputs · D): (..., outputs)."""
+        heads = self._checkpoint.heads
+        return vectors @ heads[f"head.{name}.weight"].T + heads[f"head.{name}.bias"]
+
+    @once
+    def _checkpoint(self) -> Checkpoint:
+        checkpoint = read_checkpoint(self.base.folder, self.weights)
+        for name, (inputs, outputs) in self.heads.items():
+            shape = (outputs, inputs * checkpoint.config.hidden_size)
+            found = checkpoint.heads.get(f"head.{name}.weight")
+            if found is None or found.shape != shape or f"head.{name}.bias" not in checkpoint.heads:
+                raise ModelError(f"{self.weights}: lacks head.{name} of shape {shape}; train it again")
+        return checkpoint
+
+    @once
+    def _route(self) -> Route:
+        return document_route(
+            lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=BATCH_TOKENS,
+            fingerprint=sha256(self.base.sha256.encode() + self.weights.read_bytes()).hexdigest(),
+        )  # fmt: skip

@@ -1,0 +1,92 @@
+"""What recipes of small readers share: the encoder with an adapter and linear heads, trained together."""
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from helios.models.adapters import adapter_tensors, add_adapter, save_adapter
+from helios.models.base import find_base_model
+from helios.models.bert import load_bert
+from training.trainer import ParameterGroup
+
+LENGTH = 20.0
+"""The vectors are made this long before the heads read them, about what the encoder gives."""
+
+
+class AdaptedModel(nn.Module):
+    """The encoder with an adapter, and heads that read `inputs` of its vectors side by side."""
+
+    def __init__(self, folder: Path, heads: Mapping[str, tuple[int, int]], *, rank: int, scale: float) -> None:
+        super().__init__()
+        self.bert = load_bert(folder)
+        self.adapted = add_adapter(self.bert, rank=rank, scale=scale)
+        size = self.bert.config.hidden_size
+        self.heads = nn.ModuleDict({name: nn.Linear(inputs * size, out) for name, (inputs, out) in heads.items()})
+
+    def vectors(self, sequences: Sequence[Sequence[int]]) -> Tensor:
+        """Vectors of the tokens, all of one length: (B, L, D)."""
+        length, device = max(map(len, sequences)), next(self.heads.parameters()).device
+        ids = torch.zeros(len(sequences), length, dtype=torch.long, device=device)
+        mask = torch.zeros(len(sequences), length, dtype=torch.bool, device=device)
+        for row, one in enumerate(sequences):
+            ids[row, : len(one)] = torch.tensor(one)
+            mask[row, : len(one)] = True
+        return F.normalize(self.bert(ids, mask).float(), dim=-1) * LENGTH
+
+
+class AdaptedRecipe:
+    """Everything of a recipe of `training.trainer` but its lessons and its loss."""
+
+    def __init__(
+        self, heads: Mapping[str, tuple[int, int]], *, role: str, rank: int, scale: float, head_scale: float, seed: int,
+        device: torch.device | str,
+    ) -> None:  # fmt: skip
+        torch.manual_seed(seed)
+        self.role, self.scale, self.head_scale = role, scale, head_scale
+        self.base = find_base_model(None)
+        self.model = AdaptedModel(self.base.folder, heads, rank=rank, scale=scale).to(torch.device(device))
+        self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def parameter_groups(self) -> Sequence[ParameterGroup]:
+        """The adapter, and the heads, which learn faster."""
+        heads = list(self.model.heads.parameters())
+        return [ParameterGroup(self.model.adapted), ParameterGroup(heads, scale=self.head_scale)]
+
+    def evaluate(self) -> Mapping[str, float]:
+        """Nothing: what the model is worth is measured with the whole reader."""
+        return {}
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {name: parameter.detach().cpu().clone() for name, parameter in self.trained.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        with torch.no_grad():
+            for name, parameter in self.trained.items():
+                parameter.copy_(state[name])
+
+    def save(self, path: Path) -> None:
+        """Write the file that `helios.models.headed.HeadedEncoder` reads; its heads read unit vectors."""
+        heads = {}
+        for name, head in self.model.heads.items():
+            assert isinstance(head, nn.Linear)
+            heads[f"head.{name}.weight"] = head.weight.detach().cpu() * LENGTH
+            heads[f"head.{name}.bias"] = head.bias.detach().cpu()
+        tensors = {name: tensor.cpu() for name, tensor in adapter_tensors(self.model.bert).items()}
+        save_adapter(path, tensors | heads, scale=self.scale, metadata={"role": self.role, "base": self.base.sha256})
+
+
+def batches_of_like(lengths: Sequence[int], size: int, chance: random.Random) -> list[list[int]]:
+    """Numbers of lessons in batches of like length, in a new order."""
+    order = list(range(len(lengths)))
+    chance.shuffle(order)
+    found = []
+    for start in range(0, len(order), 20 * size):
+        near = sorted(order[start : start + 20 * size], key=lambda at: lengths[at])
+        found += [near[at : at + size] for at in range(0, len(near), size)]
+    chance.shuffle(found)
+    return found
