@@ -334,7 +334,7 @@ class AdvancedReadingSettings(Section):
     """The same of one that is read in a table or a text and no span: with less, too many would be wrong."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
-    present: float = Field(default=0.16, ge=0.0, le=1.0)
+    present: float = Field(default=0.025, ge=0.0, le=1.0)
     """It says no span where the corpus holds the answer with less than this: 2 % of train questions that have one."""
 
 

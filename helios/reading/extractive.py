@@ -107,7 +107,7 @@ class ExtractiveReader:
             chances = self.choice.chances(question, evidence, {one: answers[0] for one, answers in found.items()})
             weighed = [answer for one, answers in found.items() for answer in _scaled(answers, chances[one])]
         best = max(weighed, key=lambda answer: answer.confidence)
-        others = _others(best.text, [(answer.text, answer.confidence) for answer in weighed])
+        others = _others(best, weighed)
         if reason := self._doubt(evidence, best):
             kept = ((best.text, best.confidence), *others)[: ALTERNATIVES + 1]
             return replace(Answer.abstain(question, reason, reader=self.name), alternatives=kept)
@@ -163,13 +163,16 @@ def _scaled(answers: Sequence[Answer], chance: float) -> list[Answer]:
     return [replace(answer, confidence=chance * answer.confidence / best) for answer in answers]
 
 
-def _others(text: str, chances: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-    """The likeliest answers that are not this text, each once."""
-    best: dict[str, tuple[str, float]] = {}
-    for other, chance in sorted(chances, key=lambda one: -one[1]):
-        if other.casefold() != text.casefold():
-            best.setdefault(other.casefold(), (other, chance))
-    return tuple(best.values())[:ALTERNATIVES]
+def _others(best: Answer, others: Sequence[Answer]) -> tuple[tuple[str, float], ...]:
+    """The likeliest answers that are not the best one, each once; together no likelier than that it is wrong."""
+    found: dict[str, tuple[str, float]] = {}
+    said = span_key(best.text)
+    for other in sorted(others, key=lambda one: -one.confidence):
+        if (key := span_key(other.text)) != said:
+            found.setdefault(key, (other.text, other.confidence))
+    kept = tuple(found.values())[:ALTERNATIVES]
+    share = min(1.0, (1.0 - best.confidence) / max(sum(chance for _, chance in kept), 1e-9))
+    return tuple((text, share * chance) for text, chance in kept)
 
 
 def candidates_of(

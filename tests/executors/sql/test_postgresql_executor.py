@@ -74,7 +74,7 @@ def test_the_role_and_the_transaction_alone_let_nothing_happen(executor, hostile
 
 def test_benign_queries_give_what_the_server_gives(executor, benign_postgres, postgresql, parameters):
     """The same rows as the text that came in, executed without a guard."""
-    rows = executor.execute(sql(benign_postgres, **parameters)).rows
+    rows = executor.execute(sql(benign_postgres, **parameters), Limits(timeout=20)).rows
     if parameters and ":a" in benign_postgres:
         assert rows == ((42, parameters["b"]),)
         return
