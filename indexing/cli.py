@@ -45,6 +45,15 @@ def build(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Read what links lead to outside of the corpus's folder.")
     ] = False,
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            "--map",
+            metavar="title=FIELD,text=FIELD",
+            help="Records of JSON, CSV and Parquet are passages by these "
+            "fields, also id=FIELD and url=FIELD; their other fields are metadata.",
+        ),
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes to use; all cores if not given.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate time, disk and memory.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build even if the disk seems too small.")] = False,
@@ -56,17 +65,21 @@ def build(
     Example: helios index build my-files --out my-index
     """
     from helios.config import load_config
+    from helios.corpus.mapping import FieldMap
     from indexing.pipeline import build_index, check_places
     from indexing.progress import default_progress
 
     settings = load_config(config, overrides or ())
     used_workers = workers or available_cores()
+    mapping = FieldMap.parse(fields) if fields is not None else None
     if dry_run:
         from indexing.estimate import estimate_build
 
         check_places(corpus, out, metadata)
         with default_progress().stage("sampling"):
-            estimate = estimate_build(corpus, config=settings, workers=used_workers, follow_links=follow_links)
+            estimate = estimate_build(
+                corpus, config=settings, workers=used_workers, follow_links=follow_links, mapping=mapping
+            )
         _print_estimate(estimate, as_json=as_json)
         return
     report = build_index(
@@ -81,6 +94,7 @@ def build(
         fresh=fresh,
         metadata=metadata,
         follow_links=follow_links,
+        mapping=mapping,
     )
     _print_report(report, as_json=as_json)
 

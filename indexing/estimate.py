@@ -16,6 +16,8 @@ import numpy as np
 from helios.config import Config, CorpusBudget
 from helios.corpus import CorpusStore, CorpusWriter
 from helios.corpus.budget import STANDARD
+from helios.corpus.files import FileList, first_reason
+from helios.corpus.mapping import FieldMap
 from helios.corpus.readers import read_file, recognise
 from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
@@ -109,9 +111,11 @@ class Sample:
         return self.total_segments + self.total_passages
 
 
-def estimate_build(corpus: Path, *, config: Config, workers: int = 1, follow_links: bool = False) -> Estimate:
+def estimate_build(
+    corpus: Path, *, config: Config, workers: int = 1, follow_links: bool = False, mapping: FieldMap | None = None
+) -> Estimate:
     """Sample the corpus, link and encode some of the sample, multiply; CorpusError where nothing can be read."""
-    sample = sample_corpus(corpus, budget=config.advanced.corpus, follow_links=follow_links)
+    sample = sample_corpus(corpus, budget=config.advanced.corpus, follow_links=follow_links, mapping=mapping)
     request = BuildRequest(corpus, config, workers)
     with tempfile.TemporaryDirectory(prefix="helios-estimate-") as folder, PeakMemory() as memory:
         store, stored = _stored(sample, Path(folder) / "corpus")
@@ -121,18 +125,26 @@ def estimate_build(corpus: Path, *, config: Config, workers: int = 1, follow_lin
     return _extrapolated(sample, store, stored, linking, encoding, lexical, memory.peak, config)
 
 
-def sample_corpus(corpus: Path, *, budget: CorpusBudget = STANDARD, follow_links: bool = False) -> Sample:
+def sample_corpus(
+    corpus: Path, *, budget: CorpusBudget = STANDARD, follow_links: bool = False, mapping: FieldMap | None = None
+) -> Sample:
     """Read for some seconds from up to 24 files; how far reading came in each gives the totals."""
     files = input_files(corpus, follow_links=follow_links)
     chosen = files[:: max(1, len(files) // _SAMPLED_FILES)][:_SAMPLED_FILES]
     end = time.monotonic() + _SECONDS_OF_PATIENCE
-    beginnings = [_read_beginning(file, _SECONDS_OF_READING / len(chosen), budget, end) for file in chosen]
+    seconds = _SECONDS_OF_READING / len(chosen)
+    beginnings = [
+        _read_beginning(file, seconds, budget, end, mapping=mapping, strict=corpus.is_file()) for file in chosen
+    ]
     read = [one for one in beginnings if one.fraction]
     records = [record for beginning in beginnings for record in beginning.records]
     if not records:
         late = len(chosen) - len(read)
+        reason = next((one.reason for one in beginnings if one.reason), "")
         why = f"; {late} of them take longer to read than a sample may" if late else ""
-        raise CorpusError(f"{corpus}: no table and no passage in the {len(chosen)} files that were sampled{why}")
+        raise CorpusError(
+            f"{corpus}: no table and no passage in the {len(chosen)} files that were sampled{why}{reason}"
+        )
     size = sum(file.size for file, one in zip(chosen, beginnings, strict=True) if one.fraction)
     share = size / max(1, sum(file.size for file in files)) or 1.0
     return Sample(
@@ -160,19 +172,24 @@ class _Beginning:
     seconds_per_node: float
     begun: int
     """1 where reading stopped within a table, which is then counted as one of the file's, else 0."""
+    reason: str = ""
+    """What was wrong with the file, to be said where nothing could be read."""
 
 
-def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget, end: float) -> _Beginning:
+def _read_beginning(
+    file: InputFile, seconds: float, budget: CorpusBudget, end: float, *, mapping: FieldMap | None, strict: bool
+) -> _Beginning:
     """Read for so long; a file that its reader has to read whole may take until `end`, and a second at least."""
     tables = segments = passages = 0
     kept = _Kept(SAMPLE_NODES)
     fraction, within = 1.0, False
-    started, rest = time.monotonic(), None
+    started, rest, listed = time.monotonic(), None, FileList()
     try:
         patience = min(budget.seconds, max(1.0, end - started))
-        source = SourceFile.open(file.path, file.name, budget.model_copy(update={"seconds": patience}))
+        allowed = budget.model_copy(update={"seconds": patience})
+        source = SourceFile.open(file.path, file.name, allowed, mapping=mapping, strict=strict)
         known = recognise(source)
-        for parsed in read_file(known, source, Rejection("skip")) if known else ():
+        for parsed in read_file(known, source, Rejection("skip", files=listed)) if known else ():
             record = parsed.record
             tables += isinstance(record, Table) and not within
             segments += len(record.rows) if isinstance(record, Table) else 0
@@ -192,7 +209,9 @@ def _read_beginning(file: InputFile, seconds: float, budget: CorpusBudget, end: 
         fraction = 0.0
     since, before = rest if rest and segments + passages > rest[1] else (started, 0)
     seconds_per_node = (time.monotonic() - since) / max(1, segments + passages - before)
-    return _Beginning(tables, segments, passages, kept.records, fraction, seconds_per_node, int(within))
+    return _Beginning(
+        tables, segments, passages, kept.records, fraction, seconds_per_node, int(within), first_reason(listed)
+    )
 
 
 class _Kept:

@@ -6,16 +6,18 @@ from pathlib import Path
 
 from helios import places
 from helios.config import Config
+from helios.corpus.mapping import FieldMap
 from helios.errors import CorpusError
 from indexing.cli import available_cores
 from indexing.pipeline import build_index
 from indexing.progress import default_progress
 
 
-def index_of_folder(folder: Path, config: Config | None = None) -> Path:
+def index_of_folder(folder: Path, config: Config | None = None, mapping: FieldMap | None = None) -> Path:
     """An index of what the folder holds now, built or refreshed; its progress goes to stderr.
 
-    Files that cannot be read are left out and listed in the index's `files.jsonl`. CorpusError for no such folder, and
+    Files that cannot be read are left out and listed in the index's `files.jsonl`. `mapping` is that of `build_index`.
+    CorpusError for no such folder, and
     where nothing in it can be read.
     """
     if not folder.exists():
@@ -23,7 +25,9 @@ def index_of_folder(folder: Path, config: Config | None = None) -> Path:
     index = cache_folder(folder)
     index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     settings, progress = config or Config(), default_progress()
-    build_index(folder, index, config=settings, workers=available_cores(), on_error="auto", progress=progress)
+    build_index(
+        folder, index, config=settings, workers=available_cores(), on_error="auto", progress=progress, mapping=mapping
+    )
     return index
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from helios import __version__
 from helios.config import Config
 from helios.corpus.files import FileList
+from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import OnError
 from helios.errors import ConfigError, CorpusError, HeliosError, IndexFormatError
 from helios.index.durable import fsync_tree
@@ -76,10 +77,12 @@ def build_index(
     fresh: bool = False,
     metadata: Path | None = None,
     follow_links: bool = False,
+    mapping: FieldMap | None = None,
 ) -> BuildReport:
     """Index a corpus into the folder `out`, or finish a build that was interrupted there.
 
-    `metadata` is a sidecar file with fields of records (helios.corpus.sidecar). `fresh` forgets what earlier builds
+    `metadata` is a sidecar file with fields of records (helios.corpus.sidecar). `mapping` says which fields of records
+    of any shape make a passage. `fresh` forgets what earlier builds
     left; the snapshot they made stays until the new one is complete.
 
     Raises IndexLockedError while another build writes there, IndexFormatError for a folder that is no
@@ -94,8 +97,9 @@ def build_index(
             if fresh:
                 _forget(out)
             request = BuildRequest(
-                corpus, config or Config(), workers, on_error, metadata=metadata, follow_links=follow_links
-            )
+                corpus, config or Config(), workers, on_error, metadata=metadata, follow_links=follow_links,
+                mapping=mapping,
+            )  # fmt: skip
             build = _Build(out, request, progress or SilentProgress(), tuple(stages or default_stages()))
             if check_disk:
                 build.check_disk()

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from helios import __version__
 from helios.config import Config
+from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import OnError
 from helios.index.durable import files_below, sha256_file, write_atomically
 from helios.index.manifest import FileEntry, ModelEntry
@@ -47,6 +48,8 @@ class BuildRequest:
     """A sidecar file with fields of records (helios.corpus.sidecar)."""
     follow_links: bool = False
     """Whether files are read that links of the corpus's folder lead to outside of it."""
+    mapping: FieldMap | None = None
+    """Which fields of records make a passage, if that was said."""
 
 
 @dataclass(frozen=True, slots=True)

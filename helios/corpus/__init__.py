@@ -5,6 +5,7 @@ The readers, with the libraries that they need, are loaded when `read_corpus` is
 
 from typing import TYPE_CHECKING, Any
 
+from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import RejectsWriter
 from helios.corpus.store import CorpusStore
 from helios.corpus.writer import CorpusWriter
@@ -12,7 +13,7 @@ from helios.corpus.writer import CorpusWriter
 if TYPE_CHECKING:
     from helios.corpus.readers import read_corpus, read_pieces
 
-__all__ = ["CorpusStore", "CorpusWriter", "RejectsWriter", "read_corpus", "read_pieces"]
+__all__ = ["CorpusStore", "CorpusWriter", "FieldMap", "RejectsWriter", "read_corpus", "read_pieces"]
 
 
 def __getattr__(name: str) -> Any:

@@ -50,7 +50,9 @@ class FileList:
     def begin(self, name: str, format_name: str) -> None:
         """What is counted from now on is of this file, begun before or not."""
         self._current = name
-        self._entries.setdefault(name, FileEntry(name, format_name, Outcome.PASSED_OVER))
+        entry = self._entries.get(name, FileEntry(name, format_name, Outcome.PASSED_OVER))
+        is_new = entry.outcome is Outcome.PASSED_OVER and not entry.reason
+        self._entries[name] = replace(entry, format=format_name) if is_new else entry
 
     def pass_over(self, name: str, reason: str) -> None:
         """A file that is not read."""
@@ -100,3 +102,8 @@ class FileList:
         """A list that was written."""
         lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
         return cls(FileEntry(**{**line, "outcome": Outcome(line["outcome"])}) for line in lines)
+
+
+def first_reason(files: FileList) -> str:
+    """What was wrong with one of the files, to be said where nothing could be read."""
+    return next((f"; {entry.file}: {entry.reason}" for entry in files if entry.reason), "")

@@ -8,6 +8,8 @@
 
 import json
 import math
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,6 +20,8 @@ from helios.corpus.shape import INFOBOX_HEADER, shaped_table
 from helios.types import Hyperlink, Metadata, Passage, Table, TableKind
 
 Json = Mapping[str, Any]
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
+_NUMBER = re.compile(rf"(?:{_WHOLE.pattern}(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 NAME_LENGTH = 1 << 16
 """Characters of the name of a field or an attribute, with those of the objects that it is in."""
 
@@ -191,6 +195,18 @@ def _scalars(fields: Json, prefix: str) -> Iterator[tuple[str, str | float | boo
         elif value is not None:
             kind = type(value).__name__
             raise RecordShapeError(f"`metadata.{prefix}{name}` is {kind}, expected text, a number, true or false")
+
+
+def field_value(cell: str) -> str | float | bool | None:
+    """What a cell says as a field of metadata: a number, a truth value, a text, or nothing."""
+    text = cell.strip()
+    if not text:
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if not _NUMBER.fullmatch(text) or abs(float(text)) > sys.float_info.max:
+        return text
+    return int(text) if _WHOLE.fullmatch(text) else float(text)
 
 
 def check_name(length: int) -> None:

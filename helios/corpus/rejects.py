@@ -73,6 +73,10 @@ class Rejection:
         self._stops_at_lines = prepared
         self._files.begin(name, format_name)
 
+    def has_read(self, format_name: str) -> bool:
+        """Whether a file was read, or rejected, as this format."""
+        return any(entry.format == format_name for entry in self._files)
+
     def pass_over(self, name: str, reason: str) -> None:
         """A file is not read."""
         log.info("%s: passed over (%s)", name, reason)

@@ -10,8 +10,6 @@ over.
 import csv
 import io
 import json
-import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +18,11 @@ from typing import Any
 from helios.corpus.budget import RecordShapeError
 from helios.corpus.encoding import decode
 from helios.corpus.readers.delimited import sniff_delimiter
-from helios.corpus.record import record_metadata
+from helios.corpus.record import field_value, record_metadata
 from helios.errors import CorpusError, RecordError
 from helios.types import Metadata, Passage, Table
 
 Fields = Mapping[str, str | float | bool]
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
-_NUMBER = re.compile(rf"(?:{_WHOLE.pattern}(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class Sidecar:
@@ -90,19 +86,7 @@ def _delimited(path: Path, content: bytes) -> Iterator[tuple[int, str, Fields]]:
                 raise RecordError(path, reader.line_num, "more cells than the header has names")
             if not about:
                 raise RecordError(path, reader.line_num, "no `id`")
-            own = {name: value for name, cell in row.items() if name and (value := _value(cell or "")) is not None}
+            own = {name: value for name, cell in row.items() if name and (value := field_value(cell or "")) is not None}
             yield reader.line_num, about, own
     except csv.Error as error:
         raise RecordError(path, reader.reader.line_num, f"not valid CSV: {error}") from None
-
-
-def _value(cell: str) -> str | float | bool | None:
-    """What a cell says: a number, a truth value, a text, or nothing."""
-    text = cell.strip()
-    if not text:
-        return None
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if not _NUMBER.fullmatch(text) or abs(float(text)) > sys.float_info.max:
-        return text
-    return int(text) if _WHOLE.fullmatch(text) else float(text)

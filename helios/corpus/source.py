@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from helios.config import CorpusBudget
 from helios.corpus.budget import STANDARD, RecordShapeError, check, check_expansion
+from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import Rejection
 from helios.errors import CorpusError, RecordError
 
@@ -96,9 +97,16 @@ class SourceFile:
     """The file's bytes where it lies within another one; `path` then only names it."""
     depth: int = 0
     """How many files it lies within."""
+    mapping: FieldMap | None = None
+    """Which fields of its records make a passage, if that was said."""
+    mapping_is_strict: bool = False
+    """Whether the file must have these fields, even if it has none of them."""
 
     @classmethod
-    def open(cls, path: Path, name: str, budget: CorpusBudget = STANDARD) -> "SourceFile":
+    def open(
+        cls, path: Path, name: str, budget: CorpusBudget = STANDARD, *, mapping: FieldMap | None = None,
+        strict: bool = False,
+    ) -> "SourceFile":  # fmt: skip
         """Look at a file; CorpusError if it cannot be opened."""
         try:
             with path.open("rb") as file:
@@ -106,7 +114,7 @@ class SourceFile:
                 size = os.fstat(file.fileno()).st_size
         except OSError as error:
             raise CorpusError(f"{path}: cannot be read ({error.strerror or error})") from error
-        return cls(path, name, head, packed, size, budget)
+        return cls(path, name, head, packed, size, budget, mapping=mapping, mapping_is_strict=strict)
 
     def within(self, name: str, content: bytes) -> "SourceFile":
         """A file within this one, as if it lay in a folder of this one's name; RecordShapeError for too many bytes."""
@@ -115,7 +123,7 @@ class SourceFile:
         packed, head = _head(io.BytesIO(content))
         return SourceFile(
             self.path / name, f"{self.name}/{name}", head, packed, len(content), self.budget, self.position,
-            content=content, depth=self.depth + 1,
+            content=content, depth=self.depth + 1, mapping=self.mapping,
         )  # fmt: skip
 
     @property

@@ -53,6 +53,10 @@ def ask_command(
     where: Annotated[
         str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
     ] = None,
+    fields: Annotated[
+        str | None,
+        typer.Option("--map", metavar="title=FIELD,text=FIELD", help="With a folder: as in helios index build."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
     overrides: Annotated[
@@ -79,6 +83,8 @@ def ask_command(
         )
     if folder is not None and not folder.exists():
         raise typer.BadParameter(f"{folder}: no such file or folder; give the folder to ask before the question")
+    if fields is not None and folder is None:
+        raise typer.BadParameter("--map says how a folder of files is read: give a folder before the question")
     from helios.engine import Engine
     from helios.reading.asking import answer_question, llm_overrides
 
@@ -86,7 +92,7 @@ def ask_command(
     if where is not None and sources is not None:
         raise typer.BadParameter("--where selects from an index: give --index, or a folder")
     if folder is not None:
-        index = indexed(folder, config, settings)
+        index = indexed(folder, config, settings, fields)
     if index is None:
         assert sources is not None
         from helios.routing.cli import ask_sources
@@ -104,15 +110,17 @@ def ask_command(
         print_answer(shown, answer, evidence)
 
 
-def indexed(folder: Path, config: Path | None, overrides: Sequence[str]) -> Path:
-    """The index of what a folder holds now, made by the sibling that builds indexes."""
+def indexed(folder: Path, config: Path | None, overrides: Sequence[str], fields: str | None = None) -> Path:
+    """The index of what a folder holds now, made by the sibling that builds indexes; `fields` is what --map says."""
     from importlib.metadata import entry_points
 
     from helios.config import load_config
+    from helios.corpus.mapping import FieldMap
     from helios.errors import HeliosError
 
+    mapping = FieldMap.parse(fields) if fields is not None else None
     for point in entry_points(group="helios.folders"):
-        index: Path = point.load()(folder, load_config(config, overrides))
+        index: Path = point.load()(folder, load_config(config, overrides), mapping)
         return index
     raise HeliosError("this installation cannot build indexes: install helios-retrieval, or give --index")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helios.corpus import CorpusWriter, RejectsWriter, read_pieces
-from helios.corpus.files import FileList
+from helios.corpus.files import FileList, first_reason
 from helios.corpus.sidecar import Sidecar
 from helios.errors import CorpusError
 from helios.index.durable import sha256_file
@@ -29,7 +29,8 @@ class IngestStage:
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The content of every input file, and what happens to bad records."""
         about = {"metadata": sha256_file(request.metadata)} if request.metadata else {}
-        return {"inputs": request.inputs_sha256, "on_error": request.on_error, **about}
+        mapped = {"mapping": request.mapping.roles()} if request.mapping else {}
+        return {"inputs": request.inputs_sha256, "on_error": request.on_error, **about, **mapped}
 
     def run(self, context: StageContext) -> StageResult:
         """Stream every record into the store; CorpusError if a file changes meanwhile."""
@@ -54,21 +55,17 @@ class IngestStage:
                 files=files,
                 budget=context.config.advanced.corpus,
                 follow_links=request.follow_links,
+                mapping=request.mapping,
                 progress=progress,
             ):
                 record = sidecar.completed(parsed.record)
                 writer.add(record, more=parsed.more)
                 context.meter.advance(len(record.rows) if isinstance(record, Table) else 1)
             if not len(writer):
-                raise CorpusError(f"{request.corpus}: no table and no passage could be read{_first_reason(files)}")
+                raise CorpusError(f"{request.corpus}: no table and no passage could be read{first_reason(files)}")
             if input_files(request.corpus, follow_links=request.follow_links) != before:
                 raise CorpusError(f"{request.corpus}: a file changed while it was read; run the build again")
             rejected = rejects.count
             counts = {**writer.counts(), "rejected": rejected}
         files.write(context.keep / FILES_FILE)
         return StageResult(counts=counts)
-
-
-def _first_reason(files: FileList) -> str:
-    """What was wrong with one of the files, to be said where nothing could be read."""
-    return next((f"; {entry.file}: {entry.reason}" for entry in files if entry.reason), "")

@@ -97,6 +97,22 @@ def test_dry_run_writes_nothing(tmp_path: Path):
     assert not out.exists()
 
 
+def test_records_of_any_shape_by_their_fields(tmp_path: Path):
+    """The estimate and the build read them so; another map is another index, and a wrong one is an error at once."""
+    news = [{"headline": f"Bridge {number}", "body": "It opened.", "lead": "It rained."} for number in range(3)]
+    (tmp_path / "news.json").write_text(json.dumps(news), encoding="utf-8")
+    arguments = ["index", "build", tmp_path / "news.json", "--out", tmp_path / "index", *GOLD, "--workers", "1"]
+    for more in ((), ("--dry-run",)):
+        wrong = helios(*arguments, "--map", "title=headlin,text=body", *more)
+        assert wrong.exit_code == 1 and "'headlin' (title)" in wrong.output and "headline, body, lead" in wrong.output
+    estimate = json.loads(helios(*arguments, "--map", "title=headline,text=body", "--dry-run", "--json").stdout)
+    assert (estimate["tables"], estimate["passages"]) == (0, 3)
+    for text, ran in (("body", True), ("body", False), ("lead", True)):
+        built = json.loads(helios(*arguments, "--map", f"title=headline,text={text}", "--json").stdout)
+        assert (built["counts"]["tables"], built["counts"]["passages"]) == (0, 3)
+        assert built["stages"][0]["ran"] is ran
+
+
 def test_dry_run_refuses_what_the_build_would(tmp_path: Path):
     (tmp_path / "photo").write_bytes(b"x")
     result = helios("index", "build", sample_path(), "--out", tmp_path, *GOLD, "--dry-run")

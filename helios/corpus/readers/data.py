@@ -16,51 +16,53 @@ from helios.corpus.rejects import Rejection
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
 
-_LINES = (".jsonl", ".ndjson")
+LINES = (".jsonl", ".ndjson")
 _JSON = (".json", ".geojson")
-_YAML = (".yaml", ".yml")
+YAML = (".yaml", ".yml")
 _YAML_NOTHING = ("~", "null", "Null", "NULL")
 _Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def detect(source: SourceFile) -> bool:
     """By the file name's ending; files of prepared records have readers of their own."""
-    return source.suffix in (*_LINES, *_JSON, *_YAML)
+    return source.suffix in (*LINES, *_JSON, *YAML)
 
 
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """The tables and passages of a file; a line of JSON lines that is broken is rejected alone."""
-    value = _value(source, rejection)
+    value = whole(source, rejection)
     value = checked(value, source.budget, size=max(source.size, len(source.head)))
     title = title_of(value) or source.title
     for record in page_records(source.base_id, title, data_blocks(value, source.budget), budget=source.budget):
         yield Parsed(record)
 
 
-def _value(source: SourceFile, rejection: Rejection) -> Any:
-    if source.suffix in _LINES:
-        return list(_lines(source, rejection))
+def whole(source: SourceFile, rejection: Rejection) -> Any:
+    """The value of a file, of JSON lines a list of those of its lines; RecordShapeError for what is no such file."""
+    if source.suffix in LINES:
+        return [value for _, value in lines(source, rejection)]
     text = decode(source.read())
     if is_broken(text):
         raise RecordShapeError(broken_reason(text))
-    if source.suffix in _YAML:
+    if source.suffix in YAML:
         return _yaml(text)
     check_nesting(source.budget, Nesting().deepest(text.encode()))
     try:
         return _json(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and text.count("\n", 0, error.pos) <= 1:
-            return list(_lines(source, rejection))
+            return [value for _, value in lines(source, rejection)]
         raise RecordShapeError(f"not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
 
 
-def _lines(source: SourceFile, rejection: Rejection) -> Iterator[Any]:
+def lines(source: SourceFile, rejection: Rejection) -> Iterator[tuple[int, Any]]:
+    """(line number from 1, value) of every line of JSON; a broken one is rejected alone."""
     for number, line in source.lines(rejection):
         if not line.strip():
             continue
         try:
             check_nesting(source.budget, Nesting().deepest(line))
-            yield _json(line.decode("utf-8-sig"))
+            yield number, _json(line.decode("utf-8-sig"))
         except (ValueError, RecordShapeError) as error:
             reason = f"not valid JSON: {error}"
             rejection.reject(

@@ -37,7 +37,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """The tables of the file; rows that cannot be parsed or decoded are rejected one by one."""
     try:
         if source.size > (_STREAMED_BYTES // 8 if source.packed else _STREAMED_BYTES):
-            yield from _streamed(source, rejection)
+            yield from streamed_tables(source, streamed_rows(source, rejection))
         else:
             yield from table_records(source, decode(source.read()), rejection)
     except DAMAGED as error:
@@ -62,18 +62,15 @@ def table_records(source: SourceFile, text: str, rejection: Rejection) -> Iterat
         yield Parsed(record, lines[0])
 
 
-def _streamed(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
+def streamed_rows(source: SourceFile, rejection: Rejection) -> Iterator[tuple[int, Row]]:
+    """(line, cells) of every row as it is read; a row that cannot be parsed or decoded is rejected alone."""
     encoding, errors = encoding_of(_chunks(source))
     with io.TextIOWrapper(source.stream(), encoding, errors, newline="") as text:
         delimiter = sniff_delimiter(text.read(_SNIFFED), suffix=source.suffix)
     with io.TextIOWrapper(source.stream(), encoding, errors, newline="") as text:
-        yield from streamed_tables(source, _stripped(source, _rows(source, text, delimiter, rejection)))
-
-
-def _stripped(source: SourceFile, rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, Row]]:
-    for line, row in rows:
-        check(source.budget, "cells", len(row), f"cells of line {line}")
-        yield line, tuple(map(str.strip, row))
+        for line, row in _rows(source, text, delimiter, rejection):
+            check(source.budget, "cells", len(row), f"cells of line {line}")
+            yield line, tuple(map(str.strip, row))
 
 
 def _chunks(source: SourceFile) -> Iterator[bytes]:

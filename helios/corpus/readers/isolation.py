@@ -88,7 +88,8 @@ class ReadingProcess:
         assert self._process.stdin is not None and self._process.stdout is not None
         request = {
             "format": format_name, "path": str(source.path.absolute()), "name": source.name,
-            "budget": source.budget.model_dump(),
+            "budget": source.budget.model_dump(), "strict": source.mapping_is_strict,
+            "mapping": source.mapping and source.mapping.roles(),
         }  # fmt: skip
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")

@@ -47,7 +47,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Records in file order; of a damaged file the records before the damage."""
     try:
         with source.stream() as file:
-            bounded = _Bounded(file, source)
+            bounded = Bounded(file, source)
             for key, value in _values(bounded, _shape(source), source):
                 bounded.begin_record()
                 try:
@@ -71,7 +71,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
         rejection.reject(source.damaged(error))
 
 
-class _Bounded:
+class Bounded:
     """What ijson reads: JSON whose records are not too long or nested too deeply."""
 
     def __init__(self, file: BinaryIO, source: SourceFile) -> None:

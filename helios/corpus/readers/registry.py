@@ -8,6 +8,7 @@ from pathlib import Path
 from helios.config import CorpusBudget
 from helios.corpus.budget import STANDARD
 from helios.corpus.files import FileList
+from helios.corpus.mapping import FieldMap
 from helios.corpus.readers import (
     archive,
     beir,
@@ -17,6 +18,7 @@ from helios.corpus.readers import (
     html,
     jsonl,
     mail,
+    mapped,
     markdown,
     ottqa,
     parquet,
@@ -75,6 +77,8 @@ FORMATS: tuple[Format, ...] = (
     Format("text", text.detect, text.read),
 )
 """Every known format; the first that recognises a file reads it."""
+MAPPED = Format("mapped", mapped.detect, mapped.read)
+"""What reads records by the fields that --map names."""
 
 
 def read_corpus(
@@ -85,6 +89,7 @@ def read_corpus(
     files: FileList | None = None,
     budget: CorpusBudget = STANDARD,
     follow_links: bool = False,
+    mapping: FieldMap | None = None,
 ) -> Iterator[Table | Passage]:
     """Tables and passages of a file or a folder (recursively, in sorted order), always in the same order.
 
@@ -92,11 +97,20 @@ def read_corpus(
     `on_error="stop"` the first bad record raises RecordError; with "skip" it is written to `rejects`
     and the rest is kept; so is a file, or a record, that exceeds the budget. "auto" skips what cannot be read
     in a folder, but stops at a line of JSON lines, and for a single file. Links that leave the folder
-    are passed over unless `follow_links`. What became of every file is told to `files`. CorpusError if nothing
-    can be read at all.
+    are passed over unless `follow_links`. Records of JSON, CSV and Parquet files that have the fields of `mapping`
+    are passages. What became of every file is told to `files`. CorpusError if nothing can be read at all, or no
+    file has these fields.
     """
     return _whole(
-        read_pieces(path, on_error=on_error, rejects=rejects, files=files, budget=budget, follow_links=follow_links)
+        read_pieces(
+            path,
+            on_error=on_error,
+            rejects=rejects,
+            files=files,
+            budget=budget,
+            follow_links=follow_links,
+            mapping=mapping,
+        )  # fmt: skip
     )
 
 
@@ -124,6 +138,7 @@ def read_pieces(
     files: FileList | None = None,
     budget: CorpusBudget = STANDARD,
     follow_links: bool = False,
+    mapping: FieldMap | None = None,
     progress: Callable[[int], None] = lambda size: None,
 ) -> Iterator[Parsed]:
     """What `read_corpus` reads, large tables in pieces that follow each other; a table without a last one is none.
@@ -132,12 +147,14 @@ def read_pieces(
     """
     path = Path(path)
     rejection = Rejection("stop" if on_error == "auto" and path.is_file() else on_error, rejects, files)
-    return _read_files(path, rejection, budget, progress, follow_links=follow_links)
+    return _read_files(path, rejection, budget, progress, follow_links=follow_links, mapping=mapping)
 
 
 def recognise(source: SourceFile) -> Format | None:
     """The format of a file, None where it is no corpus file."""
-    return None if passed_over(source) else next((known for known in FORMATS if known.detect(source)), None)
+    if passed_over(source):
+        return None
+    return next((known for known in (MAPPED, *FORMATS) if known.detect(source)), None)
 
 
 def why_passed_over(source: SourceFile) -> str:
@@ -154,11 +171,13 @@ def read_file(known: Format, source: SourceFile, rejection: Rejection) -> Iterat
 
 
 def _read_files(
-    path: Path, rejection: Rejection, budget: CorpusBudget, progress: Callable[[int], None], *, follow_links: bool
-) -> Iterator[Parsed]:
+    path: Path, rejection: Rejection, budget: CorpusBudget, progress: Callable[[int], None], *, follow_links: bool,
+    mapping: FieldMap | None,
+) -> Iterator[Parsed]:  # fmt: skip
     seen_tables, seen_passages = SeenIds(), SeenIds()
     reason = "nothing here is a corpus"
-    for source in _sources(path, rejection, budget, follow_links=follow_links):
+    unmapped: SourceFile | None = None
+    for source in _sources(path, rejection, budget, follow_links=follow_links, mapping=mapping):
         known = recognise(source)
         if known is None:
             rejection.pass_over(source.name, why_passed_over(source))
@@ -195,19 +214,36 @@ def _read_files(
                 error = RecordError(source.path, parsed.line, duplicate, record_id=record_id)
                 rejection.reject(error, json.dumps(asdict(record), ensure_ascii=False))
         progress(max(0, source.size - told))
+        if mapping and known is MAPPED and unmapped is None:
+            unmapped = source
+    if mapping and not rejection.has_read(MAPPED.name):
+        raise CorpusError(f"{path}: {_why_unmapped(unmapped)}")
     if reason:
         names = ", ".join(known.name for known in FORMATS)
         raise CorpusError(f"{path}: {reason}; known formats: {names}")
 
 
-def _sources(path: Path, rejection: Rejection, budget: CorpusBudget, *, follow_links: bool) -> Iterator[SourceFile]:
+def _why_unmapped(source: SourceFile | None) -> str:
+    """Why a map fits no file, by the first that it could have fitted."""
+    if source is None:
+        return "no JSON, CSV or Parquet file, to which --map applies"
+    try:
+        list(read_file(MAPPED, replace(source, mapping_is_strict=True), Rejection("stop")))
+    except RecordError as error:
+        return str(error)
+    return "no file has the fields that --map names"
+
+
+def _sources(
+    path: Path, rejection: Rejection, budget: CorpusBudget, *, follow_links: bool, mapping: FieldMap | None
+) -> Iterator[SourceFile]:
     """The files to read; those of a folder that cannot be opened are rejected."""
     for name, file, reason in corpus_files(path, follow_links=follow_links):
         if reason:
             rejection.pass_over(name, reason)
             continue
         try:
-            yield SourceFile.open(file, name, budget)
+            yield SourceFile.open(file, name, budget, mapping=mapping, strict=path.is_file())
         except CorpusError as error:
             if path.is_file():
                 raise

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO
 
 from helios.config import CorpusBudget
 from helios.corpus.budget import RecordShapeError, check_expansion
-from helios.corpus.readers.registry import FORMATS
+from helios.corpus.mapping import FieldMap
+from helios.corpus.readers.registry import FORMATS, MAPPED
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
 from helios.corpus.shape import cut
@@ -57,8 +58,11 @@ def _items(request: dict[str, Any], budget: CorpusBudget) -> Iterator[tuple[int,
     rejection = _Collecting(rejected)
     size = 0
     try:
-        source = SourceFile.open(Path(request["path"]), request["name"], budget)
-        known = next(known for known in FORMATS if known.name == request["format"])
+        source = SourceFile.open(
+            Path(request["path"]), request["name"], budget,
+            mapping=FieldMap(**request["mapping"]) if request["mapping"] else None, strict=request["strict"],
+        )  # fmt: skip
+        known = next(known for known in (MAPPED, *FORMATS) if known.name == request["format"])
         for parsed in known.read(source, rejection):
             yield from rejected
             rejected.clear()
