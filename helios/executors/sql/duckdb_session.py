@@ -124,7 +124,7 @@ def _failure(error: Exception) -> QueryFailed | QueryRejected:
 
     if isinstance(error, duckdb.PermissionException):
         return QueryRejected("the database does not allow this", str(error))
-    return QueryFailed(str(error))
+    return QueryFailed(str(error).split("\n\nStack Trace", 1)[0])
 
 
 def _load(connection: Any, name: str, file: Path) -> None:

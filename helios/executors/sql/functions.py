@@ -62,30 +62,31 @@ DUCKDB = (
     damerau_levenshtein date_add date_diff date_sub datediff datepart datesub datetrunc day dayname dayofmonth
     dayofweek dayofyear days_in_month decade divide editdist3 element_at ends_with entropy epoch epoch_ms epoch_ns
     epoch_us equi_width_bins era even exclude favg fdiv filter first flatten fmod formatreadabledecimalsize
-    formatreadablesize format_bytes from_base64 from_hex fsum gamma geomean geometric_mean get_bit
-    get_current_timestamp greatest_common_divisor hamming hash hex histogram hour if ifnull ilike_escape in isfinite
-    isinf isnan isodow isoyear jaccard jaro_similarity jaro_winkler_similarity json json_array json_contains
-    json_exists json_extract json_extract_string json_group_array json_group_object json_keys json_merge_patch
-    json_pretty json_quote json_structure json_tree json_type json_valid json_value julian kahan_sum kurtosis
-    kurtosis_pop last last_day lcase least_common_multiple len length_grapheme left_grapheme levenshtein lgamma
-    like_escape list list_aggr list_aggregate list_any_value list_append list_apply list_avg list_cat list_concat
-    list_contains list_cosine_similarity list_count list_distance list_distinct list_dot_product list_element
-    list_extract list_filter list_first list_has list_has_all list_has_any list_histogram list_indexof
-    list_inner_product list_intersect list_last list_max list_median list_min list_mode list_pack list_position
-    list_prepend list_product list_reduce list_reverse list_reverse_sort list_select list_slice list_sort
-    list_string_agg list_sum list_transform list_unique list_value list_var_pop list_var_samp list_stddev_pop
-    list_stddev_samp list_where list_zip listagg mad make_timestamptz map map_concat map_contains map_contains_entry
-    map_contains_value map_entries map_extract map_extract_value map_from_entries map_keys map_values max_by mean
-    median microsecond millennium millisecond min_by minute mismatches month monthname multiply nanosecond
-    nfc_normalize ord parse_filename prefix product quantile quantile_cont quantile_disc quarter range reduce
-    regexp_escape regexp_extract regexp_extract_all regexp_full_match replace right_grapheme round_even roundbankers
-    second sem sha1 skewness split sqrt str_split str_split_regex strftime string_split string_split_regex
-    strip_accents strlen strptime struct_concat struct_contains struct_extract struct_extract_at struct_has
-    struct_indexof struct_insert struct_keys struct_pack struct_position struct_values subtract suffix sumkahan
-    time_bucket timezone_hour timezone_minute to_base to_base64 to_binary to_centuries to_days to_decades to_hours
-    to_microseconds to_milliseconds to_minutes to_months to_quarters to_seconds to_weeks to_years today
-    transaction_timestamp try try_strptime typeof ucase unbin unhex unicode union_extract union_tag union_value
-    url_decode url_encode uuid uuidv4 uuidv7 week weekday weekofyear weighted_avg wavg xor year yearweek unpivot_list
+    formatreadablesize format_bytes from_base64 from_hex from_json from_json_strict fsum gamma geomean
+    geometric_mean get_bit get_current_timestamp greatest_common_divisor hamming hash hex histogram hour if ifnull
+    ilike_escape in isfinite isinf isnan isodow isoyear jaccard jaro_similarity jaro_winkler_similarity json
+    json_array json_contains json_exists json_extract json_extract_string json_group_array json_group_object
+    json_keys json_merge_patch json_pretty json_quote json_structure json_transform json_transform_strict json_tree
+    json_type json_valid json_value julian kahan_sum kurtosis kurtosis_pop last last_day lcase least_common_multiple
+    len length_grapheme left_grapheme levenshtein lgamma like_escape list list_aggr list_aggregate list_any_value
+    list_append list_apply list_avg list_cat list_concat list_contains list_cosine_similarity list_count
+    list_distance list_distinct list_dot_product list_element list_extract list_filter list_first list_has
+    list_has_all list_has_any list_histogram list_indexof list_inner_product list_intersect list_last list_max
+    list_median list_min list_mode list_pack list_position list_prepend list_product list_reduce list_reverse
+    list_reverse_sort list_select list_slice list_sort list_string_agg list_sum list_transform list_unique
+    list_value list_var_pop list_var_samp list_stddev_pop list_stddev_samp list_where list_zip listagg mad
+    make_timestamptz map map_concat map_contains map_contains_entry map_contains_value map_entries map_extract
+    map_extract_value map_from_entries map_keys map_values max_by mean median microsecond millennium millisecond
+    min_by minute mismatches month monthname multiply nanosecond nfc_normalize ord parse_filename prefix product
+    quantile quantile_cont quantile_disc quarter range reduce regexp_escape regexp_extract regexp_extract_all
+    regexp_full_match replace right_grapheme round_even roundbankers second sem sha1 skewness split sqrt str_split
+    str_split_regex strftime string_split string_split_regex strip_accents strlen strptime struct_concat
+    struct_contains struct_extract struct_extract_at struct_has struct_indexof struct_insert struct_keys struct_pack
+    struct_position struct_values subtract suffix sumkahan time_bucket timezone_hour timezone_minute to_base
+    to_base64 to_binary to_centuries to_days to_decades to_hours to_microseconds to_milliseconds to_minutes
+    to_months to_quarters to_seconds to_weeks to_years today transaction_timestamp try try_strptime typeof ucase
+    unbin unhex unicode union_extract union_tag union_value url_decode url_encode uuid uuidv4 uuidv7 week weekday
+    weekofyear weighted_avg wavg xor year yearweek unpivot_list
     """
     )
 )
@@ -152,7 +153,7 @@ BEFORE_PARENTHESIS = _words(
     sample select sets similar smallint some struct substring tablesample text then time timestamp timestamptz timetz
     tinyint to trim try_cast union unnest using values varbit varchar varying when where window with within without
     first second bernoulli system reservoir pivot unpivot repeatable overlay ordinality zone hugeint utinyint
-    usmallint uinteger ubigint
+    usmallint uinteger ubigint percent rows
     """
 )
 """Keywords and types that may stand before a parenthesis without being a call."""

@@ -57,6 +57,10 @@ _WIDTH = re.compile(r"%[^a-zA-Z%]*(?:\d{6}|\*)")
 _FILE_NAME = re.compile(r"[/\\:*?\[\].~]")
 _SIZED = {"repeat": 1, "lpad": 1, "rpad": 1, "zeroblob": 0, "randomblob": 0, "bar": 3}
 """Functions whose result may be of any size, and which argument says so."""
+_STRUCTURED = frozenset({"from_json", "from_json_strict", "json_transform", "json_transform_strict"})
+"""Functions of DuckDB that read a type from text, which is nested as deep as the text is."""
+MOST_BRACKETS = 50
+"""Brackets of such a text."""
 _QUOTED = ("STRING", "IDENTIFIER", "BYTE_STRING", "BIT_STRING", "HEX_STRING", "HEREDOC_STRING")
 
 
@@ -228,6 +232,16 @@ class SqlGuard:
         if not known and not (self.dialect == "sqlite" and isinstance(node.parent, exp.Table)):
             raise QueryRejected("the function is not on the list", node.name)
         self._check_size(node, name)
+        if name in _STRUCTURED:
+            self._check_structure(node)
+
+    def _check_structure(self, node: "exp.Func") -> None:
+        """A type as text: written out, and not so deep that reading it ends the engine's process."""
+        structure = node.expressions[1] if len(node.expressions) > 1 else None
+        if structure is None or not structure.is_string:
+            raise QueryRejected("the structure must be written out as a string", self._part(node))
+        if sum(structure.name.count(bracket) for bracket in "[{(") > MOST_BRACKETS:
+            raise QueryRejected(f"a structure has at most {MOST_BRACKETS} brackets", node.name)
 
     def _check_size(self, node: "exp.Func", name: str) -> None:
         """Sizes that a query states as a number; what it computes is left to the engine's limits."""

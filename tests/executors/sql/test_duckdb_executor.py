@@ -219,3 +219,9 @@ def test_tables_of_the_system_are_open_where_the_source_says_so(duckdb_file):
         executor.close()
     with pytest.raises(QueryRejected, match="system"):
         SqlGuard("duckdb").check(text.text)
+
+
+def test_what_the_engine_says_shows_no_stack_trace(executor):
+    with pytest.raises(QueryFailed) as caught:
+        executor.execute(sql("SELECT NULL::INTEGER[100000][100000][100000][100000]"))
+    assert "Stack Trace" not in str(caught.value)
