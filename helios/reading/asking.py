@@ -17,11 +17,12 @@ from helios.reading.llm import LlmReader
 from helios.reading.passages import PassageReader
 from helios.reading.tables.reader import Sheets, TableReader
 from helios.reading.vectors import StoredVectors
-from helios.types import Evidence
+from helios.types import Evidence, EvidenceEdge, Origin, SegmentId
 
 if TYPE_CHECKING:
     from helios.corpus.where import Where
     from helios.engine import Engine
+    from helios.index.reader import Corpus
 
 TRIES = 2
 """Times that a model is asked for one reading."""
@@ -68,9 +69,14 @@ def answer_question(
     engine: "Engine", reader: Reader, question: str, *, k: int = 50, where: "str | Where | None" = None,
     seconds: float | None = None,
 ) -> tuple[Answer, Evidence]:  # fmt: skip
-    """Search the k best edges, read them, and keep the citations that the store confirms."""
+    """Search the k best edges, read them, and keep the citations that the store confirms.
+
+    A row that a program over a whole table rests on then comes first: the largest of a thousand rows is like all others
+    until they are compared.
+    """
     evidence, budget = find_evidence(engine, reader, question, k=k, where=where, seconds=seconds)
-    return read_evidence(engine, reader, evidence, budget=budget), evidence
+    answer = read_evidence(engine, reader, evidence, budget=budget)
+    return answer, evidence if answer.row is None else with_row_first(evidence, answer.row, engine.corpus)
 
 
 def find_evidence(
@@ -110,6 +116,17 @@ def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budge
     notes = (*evidence.notes, *answer.notes)
     degraded = answer.degraded or evidence.degraded
     return replace(answer, notes=notes, degraded=degraded, calls=spent.calls, tokens=spent.tokens)
+
+
+def with_row_first(evidence: Evidence, row: SegmentId, corpus: "Corpus") -> Evidence:
+    """The evidence with a row's first edge before the others; a row without one comes with the chance of the best."""
+    first = next((edge for edge in evidence.edges if edge.segment and edge.segment.segment_id == row), None)
+    if first is None:
+        best, segment = evidence.edges[0], corpus.segment(corpus.segment_number(row))
+        first = EvidenceEdge(0, best.score, best.probability, Origin.AGGREGATED, segment, None)
+    others = evidence.edges[: -1 if first.rank == 0 else None]
+    edges = [first, *(edge for edge in others if edge is not first)]
+    return replace(evidence, edges=tuple(replace(edge, rank=rank) for rank, edge in enumerate(edges, start=1)))
 
 
 def llm_overrides(base_url: str | None, model: str | None, overrides: Sequence[str] = ()) -> list[str]:

@@ -83,6 +83,8 @@ class Answer:
     """Calls of a language model for this question, of search and reading together."""
     tokens: int = 0
     """Tokens of their prompts and replies."""
+    row: SegmentId | None = None
+    """The first row that the likeliest reading, a program over a whole table, rests on; also where it is no answer."""
 
     @property
     def abstained(self) -> bool:

@@ -18,7 +18,7 @@ from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
 from helios.reading.vectors import NodeVectors
 from helios.reading.windows import windows_of
-from helios.types import Evidence, EvidenceEdge
+from helios.types import Evidence, EvidenceEdge, SegmentId
 
 if TYPE_CHECKING:
     from helios.reading.passages import PassageAnswer, PassageReader
@@ -107,10 +107,11 @@ class ExtractiveReader:
             chances = self.choice.chances(question, evidence, {one: answers[0] for one, answers in found.items()})
             weighed = [answer for one, answers in found.items() for answer in _scaled(answers, chances[one])]
         best = max(weighed, key=lambda answer: answer.confidence)
+        best = replace(best, row=_row(best))
         others = _others(best, weighed)
         if reason := self._doubt(evidence, best):
             kept = ((best.text, best.confidence), *others)[: ALTERNATIVES + 1]
-            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=kept)
+            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=kept, row=best.row)
         return replace(best, alternatives=others)
 
     def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Answer]]:
@@ -155,6 +156,12 @@ def _of_table(question: str, found: "TableAnswer") -> Answer:
 
 def _of_passage(question: str, found: "PassageAnswer") -> Answer:
     return Answer(question, found.text, (found.citation(),), found.confidence, reader="passages")
+
+
+def _row(best: Answer) -> SegmentId | None:
+    """The first row that the reader of tables cites, if its answer is the best."""
+    cited = (one.segment_id for one in best.citations if one.segment_id is not None)
+    return next(cited, None) if best.reader == "tables" else None
 
 
 def _scaled(answers: Sequence[Answer], chance: float) -> list[Answer]:

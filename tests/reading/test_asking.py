@@ -1,10 +1,10 @@
-"""What refinement computed reaches the reader, and an answer on a computed row cites the cells that chose it."""
+"""What refinement computed reaches the reader, an answer on a computed row cites its cells, and its row comes first."""
 
 import pytest
 
-from helios.reading.asking import computed_answer, with_cells
+from helios.reading.asking import computed_answer, with_cells, with_row_first
 from helios.reading.base import Answer, Citation
-from helios.types import Computation, Evidence, SegmentId
+from helios.types import Computation, Evidence, Origin, SegmentId
 
 ROW, OTHER = SegmentId("players", 1), SegmentId("players", 2)
 COMPUTED = Computation("largest number of Goals", 0.6, (ROW,), ((ROW, 3, "34"), (OTHER, 3, "12")))
@@ -32,3 +32,23 @@ def test_an_answer_on_the_chosen_row_cites_its_cell():
     already = Answer("?", "34", (Citation("34", ROW, 3, end=2),))
     assert with_cells(already, computed) == already
     assert with_cells(Answer.abstain("?", "nothing", reader="x"), computed).abstained
+
+
+def test_a_row_that_a_program_rests_on_comes_first(engine):
+    evidence = engine.search("Which races did she win?", k=5)
+    row = next(edge.segment.segment_id for edge in evidence.edges[1:] if edge.segment)
+    moved = with_row_first(evidence, row, engine.corpus)
+    assert moved.edges[0].segment.segment_id == row
+    assert [edge.rank for edge in moved.edges] == [1, 2, 3, 4, 5]
+    assert {edge.score for edge in moved.edges} == {edge.score for edge in evidence.edges}
+
+
+def test_a_row_that_was_not_found_comes_first(engine):
+    evidence = engine.search("Which races did she win?", k=5)
+    found = {edge.segment.segment_id for edge in evidence.edges if edge.segment}
+    table = next(iter(engine.corpus.tables.ids()))
+    row = next(one for n in range(99) if (one := SegmentId(table, n)) not in found)
+    moved = with_row_first(evidence, row, engine.corpus)
+    assert (moved.edges[0].segment.segment_id, moved.edges[0].origin) == (row, Origin.AGGREGATED)
+    assert len(moved.edges) == 5
+    assert [edge.segment for edge in moved.edges[1:]] == [edge.segment for edge in evidence.edges[:4]]

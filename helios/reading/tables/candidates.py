@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from helios.models.encoder import TokenVectors
 from helios.reading.question import Asked
 from helios.reading.question import Kind as AskedKind
-from helios.reading.tables.matching import Match, Word, matches_of
+from helios.reading.tables.matching import Match, Word, matches_of, near_matches
 from helios.reading.tables.programs import OPS, Op, Program, selected
 from helios.reading.tables.sheet import KINDS, Kind, Sheet
 from helios.reading.tables.wording import CUES, Wording
 
 FloatArray = NDArray[np.float32]
-MOST_SETS = 40
+MOST_SETS = 50
 SETS_ORDERED = 8
 """Sets of matches that are combined with an order; they come with every column and every order."""
 MOST_COLUMNS = 40
@@ -89,11 +89,17 @@ class TablePrograms:
 
 
 def programs_of(
-    reading: TableQuestion, sheet: Sheet, facts: TableFacts, headers: Sequence[TokenVectors]
-) -> TablePrograms:
-    """Every program of a table; `headers` are the vectors of the columns' names and, last, of its title."""
+    reading: TableQuestion, sheet: Sheet, facts: TableFacts, headers: Sequence[TokenVectors],
+    values: Sequence[tuple[int, int, TokenVectors]] = (),
+) -> TablePrograms:  # fmt: skip
+    """Every program of a table.
+
+    `headers` are the vectors of the columns' names and, last, of its title; `values` are (column, key, vectors) of
+    columns that have few values.
+    """
     rows = [row for _, row, _ in facts.rows]
-    matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows)
+    near = list(near_matches(reading.words, reading.vectors, sheet, values))
+    matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows, near)
     sets = tuple(_sets(matches, reading, sheet))
     parts = np.array(list(_programs(sets, reading, sheet)) or np.zeros((0, 6)), np.int64)
     seen = _Seen(reading, sheet, facts, headers, matches, sets)
@@ -107,7 +113,7 @@ def _sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> lis
     for size in (1, 2, 3):
         for chosen in combinations(matches if size < 3 else [m for m in matches if m.words][:8], size):
             said = [match.words for match in chosen]
-            if size > 1 and (len(frozenset.union(*said)) < sum(map(len, said)) or not all(said)):
+            if size > 1 and (len(frozenset.union(*said)) < sum(map(len, said)) or any(m.column < 0 for m in chosen)):
                 continue
             several = len({match.column for match in chosen}) < size
             if several and not (reading.wording.has("difference") or all(m.operator not in "=~" for m in chosen)):

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from helios.models.base import BaseModel
 from helios.models.headed import HeadedEncoder, PlainTokenizer
 from helios.models.routes import Runtime
+from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.matching import Match
-from helios.reading.tables.programs import OPS
+from helios.reading.tables.programs import OPS, selected
 from helios.reading.tables.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float32]
 FILE = "columns.safetensors"
 ROLE = "table-columns"
-MAX_TOKENS = 240
+MAX_TOKENS = 256
 MAX_COLUMNS = 24
-QUESTION_TOKENS, TITLE_TOKENS, HEADER_TOKENS, VALUE_TOKENS = 48, 20, 8, 11
+QUESTION_TOKENS, TITLE_TOKENS, HEADER_TOKENS, VALUE_TOKENS = 48, 20, 8, 14
 VALUES = 2
-"""Cells of a column that are shown: what the question names first, then the first ones."""
+"""Cells of a column that are shown: that of the row which the question seems to mean, then the first ones."""
 LONGEST_CELL = 24
 """Characters of a cell that are shown."""
 UNSEEN = -12.0
@@ -59,19 +60,22 @@ class TableText:
 
     @classmethod
     def of(cls, sheet: Sheet, sets: Sequence[Sequence[Match]]) -> "TableText":
-        """A sheet with the values that a question names in it; `sets` are its matches."""
+        """A sheet with the values that a question names in it; `sets` are its matches, most words first."""
         named: dict[int, list[str]] = {}
         for match in (match for chosen in sets for match in chosen):
             if match.column >= 0 and match.operator in "=~":
                 row = int(np.flatnonzero(match.rows)[0])
                 named.setdefault(match.column, []).append(sheet.columns[match.column].cells[row])
         title = " ".join(dict.fromkeys(filter(None, (sheet.table.source, sheet.table.title, sheet.table.section))))
-        values = tuple(_shown(column.cells, named.get(at, ())) for at, column in enumerate(sheet.columns))
+        meant = np.flatnonzero(selected(sheet, sets[0]))[:1] if sets and sets[0] else ()
+        first = [[column.cells[row] for row in meant] for column in sheet.columns]
+        values = tuple(_shown(column.cells, named.get(at) or first[at]) for at, column in enumerate(sheet.columns))
         return cls(title, tuple(column.header for column in sheet.columns), values, frozenset(named))
 
 
-def _shown(cells: Sequence[str], named: Sequence[str]) -> str:
-    shown = list(dict.fromkeys(cell for cell in named if cell))[:1]
+def _shown(cells: Sequence[str], best: Sequence[str]) -> str:
+    """The first of the best cells, `-` where it is empty, and the first others."""
+    shown = [best[0].strip() or "-"] if best else []
     for cell in cells:
         if len(shown) >= VALUES:
             break
@@ -101,7 +105,7 @@ class TableTokeniser:
         ids = [self._plain.opening, *named(question, QUESTION_TOKENS), *end, *title, *end]
         places = []
         for at, (header, value) in enumerate(zip(table.headers[:MAX_COLUMNS], table.values, strict=False)):
-            name = named(header.translate(_IN_HEADER) or "-", HEADER_TOKENS)
+            name = named(spelled_out(header.translate(_IN_HEADER)) or "-", HEADER_TOKENS)
             shown = named(("= " if at in table.matched else ": ") + value, VALUE_TOKENS)
             if len(ids) + len(name) + len(shown) + 1 > MAX_TOKENS:
                 break

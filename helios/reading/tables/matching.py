@@ -5,8 +5,9 @@
 
 import calendar
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.index.lexical import terms_of
+from helios.models.encoder import TokenVectors
 from helios.reading.question import STOP
 from helios.reading.tables.sheet import WORD, Kind, Sheet
 from helios.reading.tables.wording import Comparison, Wording, compared_by
@@ -23,8 +25,20 @@ MOST_WORDS = 128
 """Words of a question that are read; what each program explains of them is held at once."""
 LONGEST_PHRASE = 8
 """Words of a question that are looked up together."""
-MOST_MATCHES = 14
+MOST_MATCHES = 18
 """Best matches of a question in a table that are kept."""
+FEW = 12
+"""Values of a column that are compared with a question by their meaning, if no more."""
+MOST_FEW = 120
+"""Values of a table that are, at most."""
+NEAR, MOST_NEAR = 0.2, 3
+"""How near such a value must be, and how many of a table are kept, one a column."""
+SAID_NEAR = 0.35
+"""How near a word must be to be explained by it."""
+UNNAMED = 4
+"""Columns of yes and no that a question may mean without naming them, at most."""
+LEAST_TYPED, MOST_VOCABULARY = 5, 20_000
+"""Letters of a word that may be mistyped, and words of the largest table that it is looked for in."""
 YES = frozenset(
     ("yes", "y", "true", "x", "✓", "✔", "√", "1", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "s", "是", "有")
 )
@@ -48,12 +62,19 @@ _MONTH = "|".join(sorted((re.escape(name) for name in MONTHS), key=len, reverse=
 _YEAR = r"(?:19|20)\d\d"
 _OF = r"(?:,?\s*(?:de |del |of )?"
 _DATES = re.compile(
-    rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.|er)?\s*(?:of |de |d')?(?P<month>{_MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
+    rf"(?P<day>\d{{1,2}}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |d')?(?P<month>{_MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
     rf"|(?P<month2>{_MONTH})\b\.?\s*(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s*(?P<year2>{_YEAR}))?"
     rf"|(?P<month3>{_MONTH})\b\.?{_OF}(?P<year3>{_YEAR}))?"
     rf"|(?P<iso>{_YEAR}-\d\d-\d\d)|(?P<dotted>\d{{1,2}}[./]\d{{1,2}}[./]{_YEAR})"
     rf"|(?P<year4>{_YEAR})(?:年(?:(?P<month4>\d{{1,2}})月(?:(?P<day4>\d{{1,2}})[日号])?)?)?",
     re.IGNORECASE,
+)
+_TO = re.compile(
+    r"\s*(?:and|to|until|till|through|und|bis|et|à|au|jusqu\W\w+|y|a|al|hasta|-|–|到|至|和)\s*(?:the |the end of )?",
+    re.I,
+)
+_OR = re.compile(
+    r"\s*(?:,|and|or|&|und|oder|et|ou|y|e|o|u|和|或|、)\s*(?:the |der |die |das |la |le |les |el |los |las )?", re.I
 )
 _PARTS = (
     ("day", "month", "year"),
@@ -102,16 +123,23 @@ def question_words(question: str) -> list[Word]:
 
 
 def matches_of(
-    question: str, words: Sequence[Word], wording: Wording, sheet: Sheet, evidence: Sequence[int]
-) -> list[Match]:
-    """What the question may select in a table, the matches of more words first; `evidence` are rows by their rank."""
+    question: str, words: Sequence[Word], wording: Wording, sheet: Sheet, evidence: Sequence[int],
+    near: Sequence[Match] = (),
+) -> list[Match]:  # fmt: skip
+    """What the question may select in a table, the matches of more words first.
+
+    `evidence` are rows by their rank, `near` are matches by meaning.
+    """
     compared = frozenset[int]()
     for comparison in wording.comparisons:
         if comparison.operator != "=":
             compared |= _within(words, comparison.start, comparison.end)
-    found = [match for match in _value_matches(words, sheet) if not match.words <= compared]
+    found = [match for match in _value_matches(_typed(words, sheet), sheet) if not match.words <= compared]
+    found += list(_either(question, words, found))
     found += _date_matches(question, words, sheet)
-    found += _flag_matches(words, sheet)
+    found += _flag_matches(words, sheet, negated=wording.has("negated"))
+    held = {match.column for match in found if match.operator in ("=", "yes", "no") and match.share == 1.0}
+    found += [match for match in near if match.column not in held]
     for comparison in wording.comparisons:
         found += _number_matches(comparison, words, sheet)
     found.sort(key=lambda match: -_weight(match, words))
@@ -171,17 +199,103 @@ def _holding(phrase: tuple[str, ...], sheet: Sheet) -> list[int]:
     ]
 
 
-def _flag_matches(words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
-    """Columns of yes and no that the question names: "which bars broke in the grips?"."""
+def _typed(words: Sequence[Word], sheet: Sheet) -> Sequence[Word]:
+    """The words, mistyped ones as the table has them: no value and no header has the word, and one is an edit away."""
+    if len(sheet.postings) > MOST_VOCABULARY:
+        return words
+    known = {word for column in sheet.columns for word in column.words} | sheet.postings.keys()
+    found = []
+    for word in words:
+        if not word.stop and len(word.text) >= LEAST_TYPED and word.text not in known and word.text.isalpha():
+            close = [other for other in sheet.postings if _one_edit(word.text, other)]
+            if len(close) == 1:
+                word = replace(word, text=close[0])
+        found.append(word)
+    return found
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Whether a letter was left out, put in, mistaken, or changed places with its neighbour."""
+    if one == other or abs(len(one) - len(other)) > 1 or len(other) < LEAST_TYPED or one[0] != other[0]:
+        return False
+    size = min(len(one), len(other))
+    at = next((n for n in range(size) if one[n] != other[n]), size)
+    if len(one) != len(other):
+        short, long = sorted((one, other), key=len)
+        return short[at:] == long[at + 1 :]
+    swapped = one[at : at + 2] == other[at : at + 2][::-1] and one[at + 2 :] == other[at + 2 :]
+    return swapped or one[at + 1 :] == other[at + 1 :]
+
+
+def _either(question: str, words: Sequence[Word], matches: Sequence[Match]) -> Iterator[Match]:
+    """Values of one column side by side: "the croissants and the rolls"."""
+    columns: dict[int, list[Match]] = {}
+    for match in sorted(matches, key=lambda match: (min(match.words), -len(match.words))):
+        if not any(match.words & other.words for other in columns.get(match.column, ())):
+            columns.setdefault(match.column, []).append(match)
+    for column, found in columns.items():
+        chains: list[list[Match]] = [[]]
+        for match in found:
+            between = (
+                question[words[max(chains[-1][-1].words)].end : words[min(match.words)].start] if chains[-1] else ""
+            )
+            if chains[-1] and not _OR.fullmatch(between):
+                chains.append([])
+            chains[-1].append(match)
+        for chain in chains:
+            if len(chain) > 1:
+                rows = np.logical_or.reduce([one.rows for one in chain])
+                said = frozenset[int]().union(*(one.words for one in chain))
+                share, values = min(one.share for one in chain), sum(one.values for one in chain)
+                operator = "=" if all(one.operator == "=" for one in chain) else "~"
+                yield Match(column, rows, said, share, values, operator, " or ".join(one.text for one in chain))
+
+
+def few_values(sheet: Sheet) -> list[tuple[int, int, int]]:
+    """(column, key, row) of the values of columns of text that repeat a few."""
+    found = []
+    for number, column in enumerate(sheet.columns):
+        if column.kind is Kind.TEXT and 1 < column.distinct <= min(FEW, sheet.size - 1):
+            keys, rows = np.unique(column.keys, return_index=True)
+            found += [(number, int(key), int(row)) for key, row in zip(keys, rows, strict=True) if key >= 0]
+    return found[:MOST_FEW]
+
+
+def near_matches(
+    words: Sequence[Word], question: TokenVectors, sheet: Sheet, values: Sequence[tuple[int, int, TokenVectors]]
+) -> Iterator[Match]:
+    """The values nearest to the question in meaning: for "lawyers" the column's `solicitors`."""
+    best: dict[int, tuple[float, int, NDArray[np.float32]]] = {}
+    for column, key, vectors in values:
+        if len(vectors.vectors) and len(question.vectors):
+            similar = vectors.vectors @ question.vectors.T
+            near = float(similar.max(axis=1).mean())
+            if near >= NEAR and near > best.get(column, (0.0,))[0]:
+                best[column] = (near, key, similar.max(axis=0))
+    for column, (near, key, similar) in sorted(best.items(), key=lambda item: -item[1][0])[:MOST_NEAR]:
+        spans = question.spans[similar >= SAID_NEAR]
+        said = (at for at, word in enumerate(words) if ((spans[:, 0] < word.end) & (spans[:, 1] > word.start)).any())
+        rows = sheet.columns[column].keys == key
+        text = f"{sheet.columns[column].header} is like {sheet.columns[column].cells[int(np.argmax(rows))]}"
+        yield Match(column, rows, frozenset(at for at in said if not words[at].stop), near, 1, "≈", text)
+
+
+def _flag_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iterator[Match]:
+    """Columns of yes and no: "which bars broke in the grips?"; those that are not named explain no word."""
+    unnamed = 0
     for number, column in enumerate(sheet.columns):
         cells = {cell.strip().casefold() for cell in column.cells}
-        if len(cells) > 4 or not cells & YES or not cells <= YES | NO:
+        if not 1 < len(cells) <= 4 or not cells & YES or not cells <= YES | NO:
             continue
         said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
         telling = [word for word in column.words if word not in STOP]
-        if telling and len(said) >= len(telling) / 2:
-            rows = np.array([cell.strip().casefold() in YES for cell in column.cells], bool)
-            yield Match(number, rows, said, 1.0, 1, "yes", text=f"{column.header} is yes")
+        named = bool(telling) and len(said) >= len(telling) / 2
+        unnamed += not named
+        if named or unnamed <= UNNAMED:
+            wanted, says = (NO, "no") if negated else (YES, "yes")
+            rows = np.array([cell.strip().casefold() in wanted for cell in column.cells], bool)
+            explained, share = (said, 1.0) if named else (frozenset[int](), 0.0)
+            yield Match(number, rows, explained, share, 1, says, text=f"{column.header} is {says}")
 
 
 def _names(word: str, header: Sequence[str]) -> bool:
@@ -199,24 +313,57 @@ def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet)
             yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), comparison.operator, text=text)
 
 
+@dataclass(frozen=True, slots=True)
+class _OfYear:
+    """A month, or a day of it, of whatever year the table is about."""
+
+    month: int
+    day: int = 0
+
+    def within(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
+        """The days that are meant in a column of dates: those that lie within its dates, or nearest to them."""
+        known = values[np.isfinite(values) & (values >= 1) & (values < 3_650_000)]
+        if not len(known):
+            return None
+        text = f"-{self.month:02d}" + (f"-{self.day:02d}" if self.day else "")
+        usual, _ = Counter(date.fromordinal(int(day)).year for day in known).most_common(1)[0]
+        years = [year for year in (usual, usual - 1, usual + 1) if 1 <= year <= 9999]
+        found = [days for year in years if (days := _days(f"{year:04d}{text}")) is not None]
+        return min(found, key=lambda days: _gap(days, float(known.min()), float(known.max())), default=None)
+
+
+def _gap(days: tuple[float, float], first: float, last: float) -> float:
+    return max(first - days[1], days[0] - last, 0.0)
+
+
+Days = tuple[float, float] | _OfYear
+
+
 def _date_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
     """Days, months and years of the question, in columns of dates and of years."""
-    for found in _DATES.finditer(question):
-        interval = _interval(found)
-        if interval is None:
-            continue
-        operator, start = compared_by(question, found.start(), found.end())
-        said = _within(words, start, found.end())
+    spans = [(found.start(), found.end(), days) for found in _DATES.finditer(question) if (days := _meant(found))]
+    for at, (first, end, days) in enumerate(spans):
+        operator, start = compared_by(question, first, end)
+        following = spans[at + 1] if at + 1 < len(spans) else None
         for number, column in enumerate(sheet.columns):
-            if column.kind is Kind.DATE:
-                rows = _dated(column.values, operator, interval)
+            if column.kind is not Kind.DATE:
+                continue
+            rows = _dated(column.values, operator, days)
+            if rows.any():
+                said, text = _within(words, start, end), f"{column.header} {operator} {question[first:end]}"
+                yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), operator, text=text)
+            if following is not None and _TO.fullmatch(question[end : following[0]]):
+                rows = _dated(column.values, ">=", days) & _dated(column.values, "<=", following[2])
                 if rows.any():
-                    text = f"{column.header} {operator} {found.group()}"
-                    yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), operator, text=text)
+                    said, text = (
+                        _within(words, first, following[1]),
+                        f"{column.header} in {question[first : following[1]]}",
+                    )
+                    yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), "between", text=text)
 
 
-def _interval(found: re.Match[str]) -> tuple[float, float] | int | None:
-    """The days that a date of the question covers; a month without a year is its number."""
+def _meant(found: re.Match[str]) -> Days | None:
+    """The days that a date of the question covers."""
     for exact in ("iso", "dotted"):
         if found[exact]:
             when = read_date(found[exact])
@@ -225,11 +372,11 @@ def _interval(found: re.Match[str]) -> tuple[float, float] | int | None:
         if found[month] is None and (month != "month4" or found["year4"] is None):
             continue
         name = None if found[month] is None else MONTHS.get(found[month].casefold()) or int(found[month])
+        number = 0 if not day or not found[day] else 1 if found[day].casefold() == "first" else int(found[day])
         if found[year] is None:
-            return None if day and found[day] else name
+            return None if name is None or number > 31 else _OfYear(name, number)
         text = found[year] if name is None else f"{found[year]}-{name:02d}"
-        text += f"-{int(found[day]):02d}" if day and found[day] and name else ""
-        return _days(text)
+        return _days(f"{text}-{number:02d}" if number and name else text)
     return None
 
 
@@ -244,10 +391,13 @@ def _days(text: str) -> tuple[float, float] | None:
     return float(first.toordinal()), float(last.toordinal())
 
 
-def _dated(values: NDArray[np.float64], operator: str, interval: tuple[float, float] | int) -> NDArray[np.bool_]:
-    if isinstance(interval, int):
-        days = [np.nan if np.isnan(v) or not 1 <= v < 3_650_000 else date.fromordinal(int(v)).month for v in values]
-        return np.array([month == interval for month in days], bool)
+def _dated(values: NDArray[np.float64], operator: str, meant: Days) -> NDArray[np.bool_]:
+    if isinstance(meant, _OfYear) and operator == "=":
+        days = [date.fromordinal(int(v)) if 1 <= v < 3_650_000 else None for v in values]
+        return np.array([d is not None and d.month == meant.month and meant.day in (0, d.day) for d in days], bool)
+    interval = meant.within(values) if isinstance(meant, _OfYear) else meant
+    if interval is None:
+        return np.zeros(len(values), bool)
     first, last = interval
     known = np.where(np.isnan(values), -1.0, values)
     match operator:

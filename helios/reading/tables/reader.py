@@ -20,7 +20,8 @@ from helios.reading.question import ask
 from helios.reading.tables import candidates, columns
 from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
-from helios.reading.tables.matching import question_words
+from helios.reading.tables.headers import spelled_out
+from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
@@ -65,6 +66,8 @@ class ReadTable:
 
     sheet: Sheet
     headers: tuple[TokenVectors, ...]
+    values: tuple[tuple[int, int, TokenVectors], ...]
+    """(column, key, vectors) of the values of columns that have few."""
 
 
 class Sheets:
@@ -84,8 +87,13 @@ class Sheets:
             return None
         sheet = Sheet.of(table)
         title = " ".join(dict.fromkeys(part for part in (table.title, table.section) if part))
-        texts = [column.header or " " for column in sheet.columns] + [title or " "]
-        return ReadTable(sheet, tuple(self.encoder.encode_documents(texts)))
+        texts = [spelled_out(column.header) or " " for column in sheet.columns] + [title or " "]
+        few = few_values(sheet)
+        texts += [sheet.columns[column].cells[row] for column, _, row in few]
+        vectors = list(self.encoder.encode_documents(texts))
+        headers = len(sheet.columns) + 1
+        values = ((column, key, found) for (column, key, _), found in zip(few, vectors[headers:], strict=True))
+        return ReadTable(sheet, tuple(vectors[:headers]), tuple(values))
 
 
 def table_question(question: str, vectors: TokenVectors) -> TableQuestion:
@@ -131,7 +139,7 @@ def plain_programs(reading: TableQuestion, evidence: Evidence, sheets: Sheets) -
             if read.sheet.lies:
                 rank, _, chance = facts.rows[0]
                 facts = replace(facts, rows=((rank, 0, chance),))
-            found.append(programs_of(reading, read.sheet, facts, read.headers))
+            found.append(programs_of(reading, read.sheet, facts, read.headers, read.values))
     return found
 
 
@@ -155,7 +163,7 @@ class TableAnswer:
     def citations(self) -> tuple[Citation, ...]:
         """The cells that were used."""
         sheet = self.program.sheet
-        places = dict.fromkeys(sheet.place(row, column) for row, column in self.result.cells)
+        places = dict.fromkeys(place for cell in self.result.cells for place in sheet.places(*cell))
         cells = [(row, column, sheet.table.rows[row][column]) for row, column in places]
         return tuple(
             Citation(text, SegmentId(sheet.table.table_id, row), column, end=len(text))

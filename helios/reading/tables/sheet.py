@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.index.lexical import terms_of
+from helios.reading.tables.headers import spelled_out
 from helios.retrieval.refinement.dates import read_date
 from helios.retrieval.refinement.values import tidy
 from helios.types import Table, TableKind
@@ -34,6 +35,15 @@ _SCALES = {"k": 1e3, "thousand": 1e3, "million": 1e6, "mio": 1e6, "mn": 1e6, "m�
 _TOTALS = frozenset(
     ("total", "totals", "sum", "sums", "subtotal", "gesamt", "summe", "insgesamt", "totaux", "somme", "suma", "totales")
     + ("合计", "总计", "总数", "小计")
+)
+
+
+_FIRST_NAMES = frozenset(
+    ("first name", "firstname", "forename", "given name", "first", "fname", "vorname", "prénom", "prenom", "nombre")
+)
+_LAST_NAMES = frozenset(
+    ("last name", "lastname", "surname", "family name", "last", "lname", "nachname", "name", "nom", "apellido")
+    + ("apellidos",)
 )
 
 
@@ -92,6 +102,8 @@ class Sheet:
     values: tuple[Value, ...] = field(repr=False)
     postings: dict[str, list[int]] = field(repr=False)
     """Numbers of the values that hold a word."""
+    names: tuple[int, ...] = ()
+    """The columns of first and last names, where people stand in two; the last column then holds whole names."""
 
     @classmethod
     def of(cls, table: Table) -> "Sheet":
@@ -100,9 +112,12 @@ class Sheet:
         cells = [tuple(row[1] for row in table.rows)] if lying else list(table.rows)
         headers = tuple(row[0] for row in table.rows) if lying else table.header
         columns = tuple(_column(header, tuple(row[at] for row in cells)) for at, header in enumerate(headers))
+        first, last = _name_columns(columns)
+        if first >= 0:
+            columns = (*columns, _whole_name(columns[first], columns[last]))
         values, postings = _values(columns)
         counted = np.array([not _is_total(row) for row in cells], bool)
-        return cls(table, columns, counted, values, postings)
+        return cls(table, columns, counted, values, postings, (first, last) if first >= 0 else ())
 
     @property
     def size(self) -> int:
@@ -114,9 +129,25 @@ class Sheet:
         """Whether the columns are rows of the table."""
         return is_form(self.table)
 
-    def place(self, row: int, column: int) -> tuple[int, int]:
-        """(row, column) of the table where a cell stands."""
-        return (column, 1) if self.lies else (row, column)
+    def places(self, row: int, column: int) -> tuple[tuple[int, int], ...]:
+        """(row, column) of the table where a cell stands; a whole name stands in two."""
+        columns = self.names if self.names and column == len(self.columns) - 1 else (column,)
+        return tuple((one, 1) if self.lies else (row, one) for one in columns)
+
+
+def _name_columns(columns: tuple[SheetColumn, ...]) -> tuple[int, int]:
+    """The columns of first and last names that stand side by side, (-1, -1) where there are none."""
+    heads = [" ".join(re.findall(r"[^\W\d_]+", column.header.casefold())) for column in columns]
+    for at in range(len(heads) - 1):
+        for first, last in ((at, at + 1), (at + 1, at)):
+            if heads[first] in _FIRST_NAMES and heads[last] in _LAST_NAMES:
+                return first, last
+    return -1, -1
+
+
+def _whole_name(first: SheetColumn, last: SheetColumn) -> SheetColumn:
+    cells = (" ".join(f"{a} {b}".split()) for a, b in zip(first.cells, last.cells, strict=True))
+    return _column("name", tuple(cells))
 
 
 def is_form(table: Table) -> bool:
@@ -137,7 +168,14 @@ def _column(header: str, cells: tuple[str, ...]) -> SheetColumn:
                 kind, values = Kind.NUMBER, numbers
     found: dict[str, int] = {}
     keys = [found.setdefault(key, len(found)) if (key := " ".join(cell.split()).casefold()) else -1 for cell in cells]
-    return SheetColumn(header, tuple(words_of(header)), cells, kind, values, np.array(keys, np.int32))
+    return SheetColumn(
+        header,
+        tuple(dict.fromkeys(words_of(f"{header} {spelled_out(header)}"))),
+        cells,
+        kind,
+        values,
+        np.array(keys, np.int32),
+    )
 
 
 def _years(cells: Iterable[str]) -> bool:
@@ -203,9 +241,10 @@ def _values(columns: tuple[SheetColumn, ...]) -> tuple[tuple[Value, ...], dict[s
         starts = np.searchsorted(column.keys[order], np.arange(column.distinct + 1))
         for key in range(column.distinct):
             rows = order[starts[key] : starts[key + 1]]
-            words = tuple(words_of(column.cells[rows[0]][:200]))
-            if 0 < len(words) <= LONGEST_VALUE:
-                for word in Counter(words):
-                    postings.setdefault(word, []).append(len(values))
-                values.append(Value(number, words, rows))
+            cell = column.cells[rows[0]][:200]
+            for words in dict.fromkeys((tuple(words_of(cell)), tuple(words_of(spelled_out(cell))))):
+                if 0 < len(words) <= LONGEST_VALUE:
+                    for word in Counter(words):
+                        postings.setdefault(word, []).append(len(values))
+                    values.append(Value(number, words, rows))
     return tuple(values), postings

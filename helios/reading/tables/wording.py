@@ -4,7 +4,8 @@ They are hints: trees weigh them beside everything else, and a language that is 
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 _COUNT = (
     r"how many|number of|count(?:\b|s of)|wie ?viele|anzahl|combien d|nombre de|cu[aá]nt[oa]s|n[uú]mero de|"
@@ -43,6 +44,11 @@ _LEAST = (
     r"le moins|la moins|les moins|plus (?:petit|bas|faible|court|t[ôo]t|ancien)|premier|première|"
     r"menor|menos|m[ií]nim|primer|m[aá]s (?:bajo|barat|pequeñ|cort|tempran|antigu)|最(?:少|低|小|早|短|轻|便宜)"
 )
+_NEGATED = (
+    r"\bnot\b|n['’]t\b|\bno\b|\bnone\b|\bnever\b|\bwithout\b|\byet to\b|\bshort of\b|\bfail|"
+    r"\bstill (?:to|has to|have to|needs?)\b|\bnicht|\bkein|\bohne\b|\bfehl|"
+    r"\bpas\b|\bsans\b|\bjamais\b|\bsin\b|\bnunca\b|\bfalta|没|未|不|无"
+)
 _EITHER = r"\boldest|\byoungest|\w{3,}est\b|[äa]ltest|j[üu]ngst|plus (?:vieux|vieille|jeune)|m[aá]s (?:viej|jov)"
 _ORDINALS = (
     (2, r"\bsecond\b|\b2nd\b|runner-?up|zweit|deuxi[èe]me|segund|第二"),
@@ -51,22 +57,23 @@ _ORDINALS = (
     (5, r"\bfifth\b|\b5th\b|fünft|cinqui[èe]me|quint|第五"),
 )
 _ABOVE = (
-    r"more than|greater than|larger than|higher than|longer than|older than|bigger than|heavier than|over|above|"
-    r"exceed\w*|after|later than|since|from|at least|or more|no less than|minimum of|starting|"
-    r"mehr als|über|mindestens|größer als|höher als|länger als|nach|seit|ab|"
+    r"(?<!no )(?<!not )more than|over|above|"
+    r"exceed\w*|(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than|after|since|from|"
+    r"at least|or more|no less than|minimum of|starting|"
+    r"(?<!nicht )mehr als|über|mindestens|größer als|höher als|länger als|nach|seit|ab|"
     r"plus de|plus que|au moins|supérieur\w* à|après|depuis|"
-    r"más de|mayor\w* (?:de|que|a)|al menos|superior\w* a|después de|desde|超过|大于|高于|以上|至少|多于|之后"
+    r"más de|mayor\w* (?:de|que|a)|al menos|superior\w* a|después del?|desde|超过|大于|高于|以上|至少|多于|之后"
 )
 _BELOW = (
-    r"less than|fewer than|smaller than|lower than|shorter than|younger than|lighter than|cheaper than|under|below|"
-    r"before|earlier than|until|up to|at most|or less|or fewer|no more than|by|"
-    r"weniger als|unter|höchstens|kleiner als|kürzer als|vor|bis|"
+    r"less than|(?:small|low|short|few|young|light|cheap|earli|slow|weak|thinn|near)er than|under|below|before|"
+    r"until|up to|at most|or less|or fewer|not? more than|by|"
+    r"weniger als|nicht mehr als|unter|höchstens|kleiner als|kürzer als|vor|bis|"
     r"moins de|moins que|au plus|inférieur\w* à|avant|jusqu\w*|"
-    r"menos de|menor\w* (?:de|que|a)|como máximo|inferior\w* a|antes de|hasta|少于|小于|低于|以下|至多|之前"
+    r"menos de|menor\w* (?:de|que|a)|como máximo|inferior\w* a|antes del?|hasta|少于|小于|低于|不到|不足|以下|至多|之前"
 )
 _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
-    r"up to|at most|or less|or fewer|no more|until|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
+    r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
 )
 _BEHIND = (
     (">=", re.compile(r"^\W{0,2}\w{0,10}\W?(?:or (?:more|above|over|later|older)|oder mehr|ou plus|o más|以上)", re.I)),
@@ -76,10 +83,33 @@ _BEHIND = (
             r"^\W{0,2}\w{0,10}\W?(?:or (?:less|fewer|below|under|earlier)|oder weniger|ou moins|o menos|以下)", re.I
         ),
     ),
+    (">", re.compile(r"^\w{0,2}(?:以后|之后)")),
+    ("<", re.compile(r"^\w{0,2}(?:以前|之前)")),
 )
 _BETWEEN = re.compile(r"\b(?:between|from|zwischen|von|entre|de)\b|在", re.IGNORECASE)
 _AND = re.compile(r"^\s*(?:and|to|und|bis|et|à|y|a|-|–|到|至|和)\s*$", re.IGNORECASE)
 _LITERAL = re.compile(r"(?<![A-Za-z0-9À-ɏ_.,-])[$€£¥]?\s?(\d[\d.,\u202f\u00a0]*\d|\d)(?![\w]*\d)")
+_NUMBER_WORDS = {
+    word: float(value)
+    for words, value in (
+        ("one eins ein eine un une uno una", 1), ("two zwei deux dos", 2), ("three drei trois tres", 3),
+        ("four vier quatre cuatro", 4), ("five fünf cinq cinco", 5), ("six sechs seis", 6),
+        ("seven sieben sept siete", 7), ("eight acht huit ocho", 8), ("nine neun neuf nueve", 9),
+        ("ten zehn dix diez", 10), ("eleven elf onze once", 11),
+        ("twelve zwölf douze doce dozen dutzend douzaine docena", 12), ("fifteen fünfzehn quinze quince", 15),
+        ("twenty zwanzig vingt veinte", 20), ("thirty dreißig trente treinta", 30), ("forty vierzig cuarenta", 40),
+        ("fifty fünfzig cinquante cincuenta", 50), ("sixty sechzig soixante sesenta", 60),
+        ("seventy siebzig setenta", 70), ("eighty achtzig ochenta", 80), ("ninety neunzig noventa", 90),
+        ("hundred hundert cent cien", 100), ("thousand tausend mille mil", 1000),
+    )
+    for word in words.split()
+}  # fmt: skip
+_NUMBER_WORD = "|".join(sorted(_NUMBER_WORDS, key=len, reverse=True))
+_SPELLED = re.compile(
+    rf"\b(?:(?P<tens>twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ](?P<ones>{_NUMBER_WORD})"
+    rf"|(?P<plain>{_NUMBER_WORD}))\b(?: (?P<scale>hundred|thousand|dozen))?",
+    re.IGNORECASE,
+)
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -96,6 +126,7 @@ _CUES = {
     "most": _pattern(_MOST),
     "least": _pattern(_LEAST),
     "either": _pattern(_EITHER),
+    "negated": _pattern(_NEGATED),
 }
 CUES = (*_CUES, "ordinal")
 LOOKED_BACK, LOOKED_AHEAD = 28, 14
@@ -147,21 +178,41 @@ def wording_of(question: str) -> Wording:
 
 
 def _comparisons(question: str) -> list[Comparison]:
-    numbers = [(m, value) for m in _LITERAL.finditer(question) if (value := _value(m.group(1))) is not None]
+    numbers = [
+        (match.start(), match.end(), value)
+        for match in _LITERAL.finditer(question)
+        if (value := _value(match.group(1))) is not None
+    ]
     found: list[Comparison] = []
-    for at, (match, value) in enumerate(numbers):
-        if found and match.start() < found[-1].end:
+    for at, (first, last, value) in enumerate(numbers):
+        if found and first < found[-1].end:
             continue  # the end of an interval
-        other, most = numbers[at + 1] if at + 1 < len(numbers) else (None, 0.0)
-        before = question[max(0, match.start() - LOOKED_BACK) : match.start()]
+        start, end, most = numbers[at + 1] if at + 1 < len(numbers) else (0, 0, 0.0)
+        before = question[max(0, first - LOOKED_BACK) : first]
         opening = [one.end() for one in _BETWEEN.finditer(before)]
         opened = bool(opening) and len(before) - opening[-1] <= 3
-        if other is not None and opened and _AND.match(question[match.end() : other.start()]):
-            found.append(Comparison("between", value, most, match.start(), other.end()))
+        if start and opened and _AND.match(question[last:start]):
+            found.append(Comparison("between", value, most, first, end))
         else:
-            operator, start = compared_by(question, match.start(), match.end())
-            found.append(Comparison(operator, value, value, start, match.end()))
-    return found
+            operator, begins = compared_by(question, first, last)
+            found.append(Comparison(operator, value, value, begins, last))
+    thousands = [
+        replace(one, low=one.low * 1000, high=one.high * 1000)
+        for one in found
+        if re.search(r"(?<![\d.,])\d{1,3}\.\d{3}(?![\d.,])", question[one.start : one.end])
+    ]
+    return [*found, *thousands, *_spelled_comparisons(question)]
+
+
+def _spelled_comparisons(question: str) -> Iterator[Comparison]:
+    """Numbers in words, where something is compared by them: "over fifty"."""
+    for match in _SPELLED.finditer(question):
+        operator, start = compared_by(question, match.start(), match.end())
+        if operator != "=":
+            value = _NUMBER_WORDS[(match["tens"] or match["plain"]).casefold()]
+            value += _NUMBER_WORDS[match["ones"].casefold()] if match["ones"] else 0.0
+            value *= _NUMBER_WORDS[match["scale"].casefold()] if match["scale"] else 1.0
+            yield Comparison(operator, value, value, start, match.end())
 
 
 def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
@@ -172,7 +223,9 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
             return operator, start
     for sign, text in ((">", _ABOVE), ("<", _BELOW)):
         said = re.search(
-            rf"(?:^|\W)({text})\W{{0,3}}(?:(?:the|dem|den|der|el|la|le|les|los)\s)?\W{{0,2}}$", before, re.I
+            rf"(?:^|\W|(?<=[㐀-鿿]))({text})\W{{0,3}}(?:(?:the|an?|dem|den|der|el|la|le|les|los)\s)?\W{{0,2}}$",
+            before,
+            re.I,
         )
         if said:
             return sign + ("=" if _INCLUSIVE.search(said.group(1)) else ""), start - len(before) + said.start(1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from helios.reading.tables.matching import Match, matches_of, question_words
+from helios.reading.tables.matching import Match, few_values, matches_of, near_matches, question_words
 from helios.reading.tables.programs import Op, Program, execute
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
@@ -92,6 +92,15 @@ def matched(question: str) -> dict[str, list[int]]:
         ("due after 11 February 2024", "Due > 11 February 2024", [2, 3]),
         ("fällig vor dem 20.02.2024", "Due < 20.02.2024", [0, 1]),
         ("Which orders are paid?", "Paid is yes", [0, 2]),
+        ("Which orders have not been paid?", "Paid is no", [1, 3, 4]),
+        ("whose money has come in?", "Paid is yes", [0, 2]),
+        ("units over seven", "Units > 7", [1, 4]),
+        ("no more than four units", "Units <= 4", [0, 3]),
+        ("due before 20 February", "Due < 20 February", [0, 1]),
+        ("due from the first of March", "Due >= first of March", [3]),
+        ("due between January and February", "Due in January and February", [0, 1, 2]),
+        ("What did Linden Ltd and Otter order?", "linden ltd or otter", [0, 2, 3]),
+        ("orders of Lindne Ltd", "linden ltd", [0, 2]),
     ],
 )
 def test_a_question_selects(question, text, found):
@@ -100,5 +109,42 @@ def test_a_question_selects(question, text, found):
 
 def test_evidence_selects_a_row():
     words = question_words("who?")
-    (match,) = matches_of("who?", words, wording_of("who?"), SHEET, (2,))
+    match = matches_of("who?", words, wording_of("who?"), SHEET, (2,))[-1]
     assert (match.column, np.flatnonzero(match.rows).tolist()) == (-1, [2])
+
+
+PEOPLE = Sheet.of(
+    Table(
+        "staff", "Staff", ("No.", "First name", "Surname", "Day", "Contract"),
+        (
+            ("1", "Ada", "Moss", "Fri", "permanent"),
+            ("2", "Ben", "Moss", "Mon", "fixed term"),
+            ("3", "Ada", "Reed", "Fri", "permanent"),
+        ),
+    )
+)  # fmt: skip
+
+
+def test_people_in_two_columns_have_whole_names():
+    whole = len(PEOPLE.columns) - 1
+    assert PEOPLE.columns[whole].cells == ("Ada Moss", "Ben Moss", "Ada Reed")
+    assert PEOPLE.places(1, whole) == ((1, 1), (1, 2))
+    found = matches_of("When is Ada Reed in?", question_words("When is Ada Reed in?"), wording_of(""), PEOPLE, ())
+    assert [np.flatnonzero(match.rows).tolist() for match in found if match.column == whole][:1] == [[2]]
+
+
+def test_a_day_in_full_is_found_in_short():
+    question = "who is in on Friday?"
+    found = matches_of(question, question_words(question), wording_of(question), PEOPLE, ())
+    assert np.flatnonzero(found[0].rows).tolist() == [0, 2]
+
+
+def test_a_value_of_like_meaning_selects(engine):
+    rows = (("1", "declined"), ("2", "solicitors"), ("3", "paid"), ("4", "solicitors"))
+    cases, question = Sheet.of(Table("claims", "Claims", ("Claim", "Stage"), rows)), "which have gone to lawyers?"
+    few = few_values(cases)
+    assert [cases.columns[column].cells[row] for column, _, row in few] == ["declined", "solicitors", "paid"]
+    vectors = engine.encoder.encode_documents([cases.columns[column].cells[row] for column, _, row in few])
+    values = [(column, key, found) for (column, key, _), found in zip(few, vectors, strict=True)]
+    (near,) = near_matches(question_words(question), engine.encoder.encode_question(question), cases, values)
+    assert (near.text, np.flatnonzero(near.rows).tolist()) == ("Stage is like solicitors", [1, 3])
