@@ -161,7 +161,7 @@ def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") ->
         console.print(f"    {escape(answer.explanation)}", soft_wrap=True)
     for citation in shown["citations"]:
         source, start, end = citation["source"], citation["start"], citation["end"]
-        words = f"{escape(source[:start])}[bold]{escape(source[start:end])}[/bold]{escape(source[end:])}"
+        words = f"{escape(source[:start])}[bold]{escape(source[start:end])}[/bold]{escape(source[end:].rstrip())}"
         console.print(f"    [cyan]{escape(citation['place'])}[/cyan]: {words}", soft_wrap=True)
     for problem in answer.dropped:
         console.print(f"    [dim]dropped citation: {escape(problem)}[/dim]", soft_wrap=True)
