@@ -5,7 +5,6 @@
 
 import calendar
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -37,12 +36,14 @@ SAID_NEAR = 0.35
 """How near a word must be to be explained by it."""
 UNNAMED = 4
 """Columns of yes and no that a question may mean without naming them, at most."""
-LEAST_TYPED, MOST_VOCABULARY = 5, 20_000
-"""Letters of a word that may be mistyped, and words of the largest table that it is looked for in."""
+LEAST_TYPED = 5
+"""Letters of a word that may be mistyped."""
 YES = frozenset(
     ("yes", "y", "true", "x", "✓", "✔", "√", "1", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "s", "是", "有")
 )
 NO = frozenset(("", "no", "n", "false", "0", "-", "–", "nein", "falsch", "non", "faux", "falso", "否", "无"))
+LAST_DAY = 3_650_000
+_EPOCH = date(1970, 1, 1).toordinal()
 _MONTHS = (
     "jan januar january janvier enero 一月 1月",
     "feb februar february février fevrier febrero 二月 2月",
@@ -201,13 +202,19 @@ def _holding(phrase: tuple[str, ...], sheet: Sheet) -> list[int]:
 
 def _typed(words: Sequence[Word], sheet: Sheet) -> Sequence[Word]:
     """The words, mistyped ones as the table has them: no value and no header has the word, and one is an edit away."""
-    if len(sheet.postings) > MOST_VOCABULARY:
-        return words
-    known = {word for column in sheet.columns for word in column.words} | sheet.postings.keys()
+    known = {word for column in sheet.columns for word in column.words}
     found = []
     for word in words:
-        if not word.stop and len(word.text) >= LEAST_TYPED and word.text not in known and word.text.isalpha():
-            close = [other for other in sheet.postings if _one_edit(word.text, other)]
+        text = word.text
+        if (
+            not word.stop
+            and len(text) >= LEAST_TYPED
+            and text.isalpha()
+            and not (text in known or text in sheet.postings)
+        ):
+            sizes = range(max(LEAST_TYPED, len(text) - 1), len(text) + 2)
+            like = (other for size in sizes for other in sheet.spellings.get((text[0], size), ()))
+            close = [other for other in like if _one_edit(text, other)]
             if len(close) == 1:
                 word = replace(word, text=close[0])
         found.append(word)
@@ -215,9 +222,7 @@ def _typed(words: Sequence[Word], sheet: Sheet) -> Sequence[Word]:
 
 
 def _one_edit(one: str, other: str) -> bool:
-    """Whether a letter was left out, put in, mistaken, or changed places with its neighbour."""
-    if one == other or abs(len(one) - len(other)) > 1 or len(other) < LEAST_TYPED or one[0] != other[0]:
-        return False
+    """Whether a letter was left out, put in, mistaken, or changed places; for words a letter longer at most."""
     size = min(len(one), len(other))
     at = next((n for n in range(size) if one[n] != other[n]), size)
     if len(one) != len(other):
@@ -236,10 +241,8 @@ def _either(question: str, words: Sequence[Word], matches: Sequence[Match]) -> I
     for column, found in columns.items():
         chains: list[list[Match]] = [[]]
         for match in found:
-            between = (
-                question[words[max(chains[-1][-1].words)].end : words[min(match.words)].start] if chains[-1] else ""
-            )
-            if chains[-1] and not _OR.fullmatch(between):
+            end = words[max(chains[-1][-1].words)].end if chains[-1] else 0
+            if chains[-1] and not _OR.fullmatch(question[end : words[min(match.words)].start]):
                 chains.append([])
             chains[-1].append(match)
         for chain in chains:
@@ -284,7 +287,7 @@ def _flag_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
     """Columns of yes and no: "which bars broke in the grips?"; those that are not named explain no word."""
     unnamed = 0
     for number, column in enumerate(sheet.columns):
-        cells = {cell.strip().casefold() for cell in column.cells}
+        cells = {cell.strip().casefold() for cell in column.cells} if column.distinct <= 4 else set()
         if not 1 < len(cells) <= 4 or not cells & YES or not cells <= YES | NO:
             continue
         said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
@@ -322,14 +325,26 @@ class _OfYear:
 
     def within(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
         """The days that are meant in a column of dates: those that lie within its dates, or nearest to them."""
-        known = values[np.isfinite(values) & (values >= 1) & (values < 3_650_000)]
+        known = values[_are_days(values)]
         if not len(known):
             return None
         text = f"-{self.month:02d}" + (f"-{self.day:02d}" if self.day else "")
-        usual, _ = Counter(date.fromordinal(int(day)).year for day in known).most_common(1)[0]
+        usual = int(np.bincount(_calendar(known)[0]).argmax())
         years = [year for year in (usual, usual - 1, usual + 1) if 1 <= year <= 9999]
         found = [days for year in years if (days := _days(f"{year:04d}{text}")) is not None]
         return min(found, key=lambda days: _gap(days, float(known.min()), float(known.max())), default=None)
+
+
+def _are_days(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return (values >= 1) & (values < LAST_DAY)
+
+
+def _calendar(days: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Years, months and days of months."""
+    dates = (days.astype(np.int64) - _EPOCH).astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    years = months.astype("datetime64[Y]").astype(np.int64) + 1970
+    return years, months.astype(np.int64) % 12 + 1, (dates - months).astype(np.int64) + 1
 
 
 def _gap(days: tuple[float, float], first: float, last: float) -> float:
@@ -393,8 +408,10 @@ def _days(text: str) -> tuple[float, float] | None:
 
 def _dated(values: NDArray[np.float64], operator: str, meant: Days) -> NDArray[np.bool_]:
     if isinstance(meant, _OfYear) and operator == "=":
-        days = [date.fromordinal(int(v)) if 1 <= v < 3_650_000 else None for v in values]
-        return np.array([d is not None and d.month == meant.month and meant.day in (0, d.day) for d in days], bool)
+        rows = _are_days(values)
+        _, months, days = _calendar(values[rows])
+        rows[rows] = (months == meant.month) & ((days == meant.day) | (meant.day == 0))
+        return rows
     interval = meant.within(values) if isinstance(meant, _OfYear) else meant
     if interval is None:
         return np.zeros(len(values), bool)

@@ -102,6 +102,8 @@ class Sheet:
     values: tuple[Value, ...] = field(repr=False)
     postings: dict[str, list[int]] = field(repr=False)
     """Numbers of the values that hold a word."""
+    spellings: dict[tuple[str, int], list[str]] = field(repr=False)
+    """Words of values by first letter and length."""
     names: tuple[int, ...] = ()
     """The columns of first and last names, where people stand in two; the last column then holds whole names."""
 
@@ -116,8 +118,11 @@ class Sheet:
         if first >= 0:
             columns = (*columns, _whole_name(columns[first], columns[last]))
         values, postings = _values(columns)
+        spellings: dict[tuple[str, int], list[str]] = {}
+        for word in postings:
+            spellings.setdefault((word[0], len(word)), []).append(word)
         counted = np.array([not _is_total(row) for row in cells], bool)
-        return cls(table, columns, counted, values, postings, (first, last) if first >= 0 else ())
+        return cls(table, columns, counted, values, postings, spellings, (first, last) if first >= 0 else ())
 
     @property
     def size(self) -> int:
