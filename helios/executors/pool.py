@@ -26,6 +26,8 @@ from helios.executors.worker import HEADER
 TICK = 0.02
 """Seconds between two looks at a worker's memory."""
 START_SECONDS = 30.0
+START_GRACE = 1.0
+"""Seconds beyond its deadline that a query may spend on the start of its process."""
 REPLY_FACTOR = 8
 """A reply may be so many times as long as its values: tags, escapes."""
 REPLY_EXTRA = 2**20
@@ -64,7 +66,8 @@ class WorkerPool:
     def run(self, query: NativeQuery, limits: Limits, deadline: Deadline | None = None) -> ResultSet:
         """Run a query that its guard has passed, until `deadline` (by default the limits' seconds from now).
 
-        The start of a process does not count; waiting for one that is busy does.
+        Waiting for a process that is busy counts. The start of one counts beyond its first second: however slow
+        the machine, an answer or an error is here a second after the deadline.
         """
         deadline = deadline or Deadline.after(limits.timeout)
         replied = False
@@ -72,7 +75,8 @@ class WorkerPool:
         worker = self._take(deadline.left())
         try:
             started = monotonic()
-            reply = worker.ask(query, limits, deadline.at + max(0.0, worker.ready_at - began))
+            spent = min(START_GRACE, max(0.0, worker.ready_at - began))
+            reply = worker.ask(query, limits, deadline.at + spent)
             replied = True
         except QueryFailed:
             if self._closed:
@@ -101,41 +105,65 @@ class WorkerPool:
             worker.kill()
 
     def _take(self, seconds: float) -> "Worker":
-        """A worker that is free within `seconds`; one that is being started is waited for longer."""
+        """A worker that is free within `seconds`; one that is being started is waited for a second longer.
+
+        A start goes on when nobody waits for it any more: the next query finds the worker ready.
+        """
         began = monotonic()
+        start = _Start()
         with self._changed:
             while True:
                 if self._closed:
                     raise SourceUnavailable("the source was closed")
+                if start.error is not None:
+                    raise start.error
                 if self._idle:
                     worker = self._idle.pop()
                     self._busy.add(worker)
                     return worker
-                if self._count < self.size:
+                if self._count < self.size and not start.begun:
                     self._count += 1
-                    self._starting += 1
-                    break
-                left = began + (max(seconds, START_SECONDS) if self._starting else seconds) - monotonic()
+                    self._begin(start)
+                left = began + seconds + (START_GRACE if self._starting else 0.0) - monotonic()
                 if left <= 0:
+                    if start.begun:
+                        raise SourceUnavailable(
+                            f"the engine's process did not start within {seconds + START_GRACE:.3g} s; ask again later"
+                        )
                     raise SourceUnavailable(f"all {self.size} workers of the source are busy; ask again later")
                 self._changed.wait(left)
-        return self._start()
 
-    def _start(self) -> "Worker":
+    def _begin(self, start: "_Start") -> None:
+        """Start a worker in the background; the caller holds the lock and has counted it."""
+        start.begun = True
+        self._starting += 1
+        threading.Thread(target=self._start, args=(start,), name="worker-start", daemon=True).start()
+
+    def _start(self, start: "_Start") -> None:
         worker = None
+        ready = False
         try:
             worker = Worker(self.engine)
-            return worker
+            with self._changed:
+                self._busy.add(worker)
+                if self._closed:
+                    worker.stop()
+            worker.open()
+            ready = True
+        except SourceUnavailable as error:
+            start.error = error
+        except OSError as error:  # no more processes, no more memory
+            start.error = SourceUnavailable(f"the engine's process did not start ({error})")
         finally:
             with self._changed:
                 self._starting -= 1
-                if worker is None:
+                if not ready:
                     self._count -= 1
-                    self._changed.notify_all()
-                else:
-                    self._busy.add(worker)
-                    if self._closed:
-                        worker.stop()
+                    if worker is not None:
+                        self._busy.discard(worker)
+                self._changed.notify_all()
+        if ready and worker is not None:
+            self._give(worker)
 
     def _give(self, worker: "Worker") -> None:
         with self._changed:
@@ -147,29 +175,33 @@ class WorkerPool:
         worker.kill()
 
     def _drop(self, worker: "Worker") -> None:
-        """Kill a worker and start another for it; a start that fails shows at the next query."""
+        """Kill a worker and start another for it; a start that fails shows at the next query.
+
+        The query does not wait for the end of a process that has much memory to give back.
+        """
+        worker.stop()
         with self._changed:
             self._busy.discard(worker)
-        worker.kill()
-
-        def start() -> None:
-            try:
-                self._give(self._start())
-            except SourceUnavailable:
-                return
-
-        with self._changed:
             if self._closed:
                 self._count -= 1
-                return
-            self._starting += 1
-        threading.Thread(target=start, name="worker-start", daemon=True).start()
+            else:
+                self._begin(_Start())
+        threading.Thread(target=worker.kill, name="worker-end", daemon=True).start()
+
+
+@dataclass(slots=True)
+class _Start:
+    """The start of a worker that a query waits for."""
+
+    begun: bool = False
+    error: SourceUnavailable | None = None
 
 
 class Worker:
-    """One process with an open engine."""
+    """One process; `open` opens its engine."""
 
     def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._process = subprocess.Popen(
             [sys.executable, "-m", "helios.executors.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, env=_environment(), cwd="/", bufsize=0,
@@ -177,6 +209,11 @@ class Worker:
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
         self._memory = psutil.Process(self._process.pid)
+        self.ready_at = 0.0
+
+    def open(self) -> None:
+        """Open the engine; SourceUnavailable, and the process has ended, where it cannot be opened."""
+        engine = self._engine
         setup = {
             "engine": engine.opener, "options": engine.options, "address_space": engine.address_space,
             "network": engine.network,
