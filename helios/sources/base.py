@@ -5,24 +5,10 @@ A source is opened from its registration (`helios.sources.registry`); what it ca
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.sources.descriptor import Descriptor
-
-
-class SourceKind(StrEnum):
-    """Kinds of sources that can be registered."""
-
-    CORPUS = "corpus"
-    SQLITE = "sqlite"
-    DUCKDB = "duckdb"
-    POSTGRESQL = "postgresql"
-    RDF = "rdf"
-    SPARQL = "sparql"
-    PROPERTY_GRAPH = "property_graph"
-    BOLT = "bolt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +32,7 @@ class Source(Protocol):
     def name(self) -> str: ...
 
     @property
-    def kind(self) -> SourceKind: ...
+    def kind(self) -> str: ...
 
     @property
     def language(self) -> Language: ...

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from helios.errors import SourceUnavailable
 from helios.executors.bolt import BoltExecutor
-from helios.sources.base import SourceKind
 from helios.sources.cache import SourceCache
 from helios.sources.property_graph import CypherSource
 from helios.sources.spec import BoltSpec, SourceSpec
@@ -17,7 +16,7 @@ class BoltSource(CypherSource):
     def __init__(
         self, name: str, executor: BoltExecutor, *, description: str = "", cache: SourceCache | None = None
     ) -> None:
-        super().__init__(name, SourceKind.BOLT, executor, description=description, cache=cache)
+        super().__init__(name, "bolt", executor, description=description, cache=cache)
 
 
 def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -> BoltSource:

@@ -14,8 +14,8 @@ from rich.table import Table as Grid
 
 from helios.errors import HeliosError
 from helios.executors.address import shown
-from helios.sources.base import SourceKind
 from helios.sources.descriptor import CorpusSchema, Descriptor, GraphSchema, RdfSchema, RelationalSchema
+from helios.sources.kinds import all_kinds, kind_named, kind_names
 from helios.sources.registry import RegisteredSource, Registry
 from helios.sources.registry_file import DEFAULT_FILE, read_yaml
 from helios.sources.spec import SourceSpec, plain_spec
@@ -27,23 +27,20 @@ Name = Annotated[str, typer.Argument(help="Name of the source.")]
 File = Annotated[Path, typer.Option("--sources", metavar="FILE", help="The file of sources.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-ENDINGS = {
-    SourceKind.SQLITE: (".sqlite", ".sqlite3", ".db3"),
-    SourceKind.DUCKDB: (".duckdb", ".parquet", ".csv", ".csv.gz", ".tsv"),
-    SourceKind.RDF: (".nt", ".nt.gz", ".ttl", ".ttl.gz", ".nq", ".nq.gz", ".trig", ".rdf", ".owl"),
-    SourceKind.CORPUS: (".jsonl", ".jsonl.gz"),
-    SourceKind.PROPERTY_GRAPH: (".lbug", ".lbdb", ".kuzu"),
-}
-SCHEMES = {
-    "postgresql": SourceKind.POSTGRESQL, "postgres": SourceKind.POSTGRESQL,
-    "bolt": SourceKind.BOLT, "bolt+s": SourceKind.BOLT, "neo4j": SourceKind.BOLT, "neo4j+s": SourceKind.BOLT,
-}  # fmt: skip
+
+def _known_kind(name: str | None) -> str | None:
+    if name is not None and name not in kind_names():
+        raise typer.BadParameter(f"{name!r} is no kind of source; there are {', '.join(kind_names())}")
+    return name
 
 
 @app.command("add")
 def add_command(
     name: Name,
-    kind: Annotated[SourceKind | None, typer.Option(help="Guessed from the path or URL where that is clear.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="Guessed from the path or URL where that is clear.", callback=_known_kind),
+    ] = None,
     path: Annotated[str | None, typer.Option(help="File or folder of the data.")] = None,
     file: Annotated[list[str] | None, typer.Option("--file", metavar="[TABLE=]FILE", help="Repeatable.")] = None,
     url: Annotated[str | None, typer.Option(help="Where a server is; without a password.")] = None,
@@ -66,7 +63,7 @@ def add_command(
     values: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     for setting in settings or []:
         _set(values, setting)
-    values = {"kind": str(kind or values.get("kind") or _guessed(values))} | values
+    values = {"kind": kind or values.get("kind") or _guessed(values)} | values
     _make_portable(values, file_of_sources)
     with Registry.open(file_of_sources, create=True) as registry:
         kept = registry.add(name, values, replace=replace)
@@ -91,7 +88,7 @@ def list_command(file_of_sources: File = Path(DEFAULT_FILE), as_json: AsJson = F
         return
     grid = Grid("name", "kind", "where", "about", box=None, header_style="bold")
     for name, spec in specs.items():
-        grid.add_row(escape(name), str(spec.kind), escape(_where(spec)), escape(spec.description))
+        grid.add_row(escape(name), escape(spec.kind), escape(_where(spec)), escape(spec.description))
     Console(highlight=False).print(grid if specs else "no sources are registered; `helios sources add` registers one")
 
 
@@ -208,13 +205,13 @@ def import_graph_command(
 
 
 def _checked(source: RegisteredSource) -> dict[str, Any]:
-    from helios.sources.guards import GUARDS, refuses_writes
+    from helios.sources.guards import refuses_writes
 
-    about: dict[str, Any] = {"name": source.name, "kind": str(source.kind), "language": str(source.language)}
+    about: dict[str, Any] = {"name": source.name, "kind": source.kind, "language": str(source.language)}
     try:
         source.check()
         refused = refuses_writes(source.opened)
-        about |= {"ok": refused is not False, "guards": list(GUARDS[source.kind]), "refuses_writes": refused}
+        about |= {"ok": refused is not False, "guards": list(kind_named(source.kind).guards), "refuses_writes": refused}
         if refused is False:
             about["error"] = "the guard let a write through its check; do not use this source"
     except HeliosError as error:
@@ -262,35 +259,33 @@ def _size(descriptor: Descriptor) -> str:
             return f"{count:,} documents"
 
 
-def _guessed(values: dict[str, Any]) -> SourceKind:
-    """The kind that a path, a file or a URL tells; wrong usage where it tells none."""
+def _guessed(values: dict[str, Any]) -> str:
+    """The kind that a path, a file or a URL tells; wrong usage where it tells none, or two."""
     url = values.get("url")
-    if url:
-        if (scheme := str(url).partition(":")[0]) in SCHEMES:
-            return SCHEMES[scheme]
-        raise typer.BadParameter("name the kind with --kind (sparql, postgresql or bolt)", param_hint="--kind")
     files = values.get("files") or ()
     names = [str(values["path"])] if values.get("path") else [*(files.values() if isinstance(files, dict) else files)]
-    kinds = {kind for name in names for kind, endings in ENDINGS.items() if name.lower().endswith(endings)}
-    if len(kinds) == 1:
-        return kinds.pop()
-    if len(names) == 1 and (content := _looked_into(Path(names[0]).expanduser())) is not None:
-        return content
-    raise typer.BadParameter(f"name the kind with --kind ({', '.join(SourceKind)})", param_hint="--kind")
+    known = all_kinds()
+    if url:
+        scheme = str(url).partition("://")[0].lower()
+        found = {kind.name for kind in known if scheme in kind.schemes}
+    else:
+        endings = [name.lower() for name in names]
+        found = {kind.name for kind in known for name in endings if kind.endings and name.endswith(kind.endings)}
+        if len(found) != 1 and len(names) == 1:
+            path = Path(names[0]).expanduser()
+            start = _start(path)
+            found = {kind.name for kind in known if kind.looks_like is not None and kind.looks_like(path, start)}
+    if len(found) == 1:
+        return found.pop()
+    raise typer.BadParameter(f"name the kind with --kind ({', '.join(kind_names())})", param_hint="--kind")
 
 
-def _looked_into(path: Path) -> SourceKind | None:
-    """What a file's first bytes or a folder's files tell."""
-    if path.is_dir():
-        known = ("manifest.json", "corpus.jsonl", "corpus.jsonl.gz")
-        return SourceKind.CORPUS if any((path / name).is_file() for name in known) else None
+def _start(path: Path) -> bytes:
+    """The first bytes of a file; none of a folder."""
     if not path.is_file():
-        return None
+        return b""
     with path.open("rb") as file:
-        start = file.read(16)
-    if start.startswith(b"SQLite format 3\0"):
-        return SourceKind.SQLITE
-    return SourceKind.DUCKDB if start[8:12] == b"DUCK" else None
+        return file.read(16)
 
 
 def _files(given: list[str] | None) -> dict[str, str] | list[str] | None:

@@ -18,7 +18,7 @@ from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.rows import capped
 from helios.executors.values import Value
 from helios.once import once
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.deadline import within
 from helios.sources.descriptor import CorpusSchema, Descriptor
@@ -67,7 +67,7 @@ class Corpus(ABC):
 
     def __init__(self, name: str, spec: CorpusSpec, path: Path, cache: SourceCache) -> None:
         self.name = name
-        self.kind: SourceKind = spec.kind
+        self.kind = spec.kind
         self.spec = spec
         self.path = path
         self.cache = cache
@@ -105,7 +105,7 @@ class Corpus(ABC):
     def _described(self, count: int, sample: Sequence[Document], form: str) -> Descriptor:
         titles = tuple(dict.fromkeys(document.title for document in sample if document.title))[:TITLES]
         schema = CorpusSchema(count, form, topics(sample, _vocabulary()), titles)
-        return Descriptor(self.name, str(self.kind), self.language, schema, self.spec.description)
+        return Descriptor(self.name, self.kind, self.language, schema, self.spec.description)
 
 
 class DocumentCorpus(Corpus):

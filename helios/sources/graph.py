@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from helios.errors import SourceUnavailable
 from helios.executors.base import Executor, Language, Limits, NativeQuery, ResultSet
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Descriptor, GraphSchema, RdfSchema
 from helios.sources.lookup import LazyLookup, StoredValue
@@ -20,7 +20,7 @@ class ExecutedGraph(ABC):
     language: Language
 
     def __init__(
-        self, name: str, kind: SourceKind, executor: Executor, *, description: str = "",
+        self, name: str, kind: str, executor: Executor, *, description: str = "",
         cache: SourceCache | None = None,
     ) -> None:  # fmt: skip
         self.name = name
@@ -36,7 +36,7 @@ class ExecutedGraph(ABC):
         with self._lock:
             if self._descriptor is None:
                 described = self._schema()
-                self._descriptor = Descriptor(self.name, str(self.kind), self.language, described, self.description)
+                self._descriptor = Descriptor(self.name, self.kind, self.language, described, self.description)
             return self._descriptor
 
     def find_values(self, phrases: Sequence[str], *, limit: int = 5) -> tuple[ValueHit, ...]:

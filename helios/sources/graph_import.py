@@ -23,8 +23,8 @@ from typing import IO, Any
 
 from helios.errors import CorpusError, RecordError
 from helios.executors.cypher.catalog import KEY, OTHER
-from helios.sources.base import SourceKind
-from helios.sources.modules import NEEDED, require_modules
+from helios.sources.kinds import kind_named
+from helios.sources.modules import require_modules
 
 UNLABELLED = "unlabelled"
 RESERVED = ("_id", "_label", "_src", "_dst", "_nodes", "_rels", KEY, OTHER)
@@ -61,7 +61,7 @@ def import_graph(nodes: Path, edges: Path, out: Path, *, overwrite: bool = False
 
     RecordError for a line that cannot be used, CorpusError where `out` exists, SourceUnavailable without ladybug.
     """
-    require_modules(NEEDED[SourceKind.PROPERTY_GRAPH], wanted_by="import-graph")
+    require_modules(kind_named("property_graph").modules, wanted_by="import-graph")
     if out.exists() and not overwrite:
         raise CorpusError(f"{out}: exists already; remove it, or allow overwriting")
     tables, places = _read_nodes(nodes)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.property_graph import PropertyGraphExecutor
-from helios.sources.base import SourceKind
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import GraphSchema
 from helios.sources.graph import CHECK_LIMITS, ExecutedGraph
@@ -46,7 +45,7 @@ class PropertyGraphSource(CypherSource):
         cache: SourceCache | None = None,
     ) -> None:
         self._graph = PropertyGraphExecutor(path, limits)
-        super().__init__(name, SourceKind.PROPERTY_GRAPH, self._graph, description=description, cache=cache)
+        super().__init__(name, "property_graph", self._graph, description=description, cache=cache)
 
     def refresh(self) -> None:
         """Forget descriptor and lookup, and open the database again."""

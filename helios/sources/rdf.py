@@ -6,7 +6,6 @@ from typing import Protocol
 
 from helios.executors.base import Executor, Language, Limits, ResultSet
 from helios.executors.rdf import RdfExecutor
-from helios.sources.base import SourceKind
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import RdfSchema
 from helios.sources.graph import CHECK_LIMITS, ExecutedGraph
@@ -37,7 +36,7 @@ class GraphSource(ExecutedGraph):
     language = Language.SPARQL
 
     def __init__(
-        self, name: str, kind: SourceKind, executor: RdfReading, *, prefixes: Mapping[str, str],
+        self, name: str, kind: str, executor: RdfReading, *, prefixes: Mapping[str, str],
         description: str = "", cache: SourceCache | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name, kind, executor, description=description, cache=cache)
@@ -65,7 +64,7 @@ class RdfSource(GraphSource):
     ) -> None:  # fmt: skip
         lent = PREFIXES | dict(prefixes or {})
         executor = RdfExecutor(paths, prefixes=lent, limits=limits)
-        super().__init__(name, SourceKind.RDF, executor, prefixes=prefixes or {}, description=description, cache=cache)
+        super().__init__(name, "rdf", executor, prefixes=prefixes or {}, description=description, cache=cache)
         self._executor = executor
 
     def refresh(self) -> None:

@@ -8,38 +8,24 @@ registry compares the file's time. Sources whose registration is the same stay o
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 
 from helios.errors import ConfigError, HeliosError, SourceUnavailable
-from helios.executors.base import Language, Limits, NativeQuery, ResultSet
-from helios.sources.base import Source, SourceKind, ValueHit
+from helios.executors.base import Limits, NativeQuery, ResultSet
+from helios.sources.base import Source, ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Descriptor
-from helios.sources.modules import NEEDED, require_modules
+from helios.sources.kinds import kind_named
+from helios.sources.modules import require_modules
 from helios.sources.registry_file import DEFAULT_FILE, read_sources, write_source
 from helios.sources.spec import SourceSpec, plain_spec, read_spec
 
 __all__ = ["Registry", "RegisteredSource", "SourceSpec"]
 
 log = logging.getLogger(__name__)
-
-Opener = Callable[[str, SourceSpec, Path, SourceCache], Source]
-"""Opens a source from its name, its registration, the folder of its paths, and what is kept of it."""
-OPENERS: dict[SourceKind, str] = {kind: f"helios.sources.{kind}:open_source" for kind in SourceKind}
-LANGUAGES: dict[SourceKind, Language] = {
-    SourceKind.CORPUS: Language.TEXT,
-    SourceKind.SQLITE: Language.SQL,
-    SourceKind.DUCKDB: Language.SQL,
-    SourceKind.POSTGRESQL: Language.SQL,
-    SourceKind.RDF: Language.SPARQL,
-    SourceKind.SPARQL: Language.SPARQL,
-    SourceKind.PROPERTY_GRAPH: Language.CYPHER,
-    SourceKind.BOLT: Language.CYPHER,
-}
 
 
 class Registry:
@@ -166,7 +152,7 @@ class RegisteredSource:
         self.name = name
         self.spec = spec
         self.kind = spec.kind
-        self.language = LANGUAGES[spec.kind]
+        self.language = kind_named(spec.kind).language
         self._folder = folder
         self._cache_folder = cache_folder
         self._cache: SourceCache | None = None
@@ -234,9 +220,10 @@ class RegisteredSource:
         for path in self.spec.paths(self._folder):
             if not path.exists():
                 raise SourceUnavailable(f"source {self.name!r}: {path}: no such file or folder; mend its registration")
-        require_modules(NEEDED[self.kind], wanted_by=f"source {self.name!r}")
+        kind = kind_named(self.kind)
+        require_modules(kind.modules, wanted_by=f"source {self.name!r}", install=kind.install)
         try:
-            return _opener(self.kind)(self.name, self.spec, self._folder, self._current_cache())
+            return kind.open()(self.name, self.spec, self._folder, self._current_cache())
         except SourceUnavailable:
             raise
         except HeliosError as error:
@@ -246,12 +233,6 @@ class RegisteredSource:
         if self._cache is None:
             self._cache = SourceCache(self._cache_folder, self.name, self.spec.fingerprint(self._folder))
         return self._cache
-
-
-def _opener(kind: SourceKind) -> Opener:
-    module, _, function = OPENERS[kind].partition(":")
-    opener: Opener = getattr(import_module(module), function)
-    return opener
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

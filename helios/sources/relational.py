@@ -17,7 +17,7 @@ from helios.executors.base import Executor, Language, Limits, NativeQuery, Resul
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.values import Value
 from helios.once import once
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Column, Descriptor, RelationalSchema, TableSchema
 from helios.sources.lookup import MAX_PLACE_VALUES, MAX_VALUE_LENGTH, LazyLookup, StoredValue
@@ -87,7 +87,7 @@ class RelationalSource:
         executor: Callable[[], Executor], cache: SourceCache,
     ) -> None:  # fmt: skip
         self.name = name
-        self.kind: SourceKind = spec.kind
+        self.kind = spec.kind
         self.spec = spec
         self._catalogue = catalogue
         self._open_reader = reader
@@ -108,7 +108,7 @@ class RelationalSource:
                 schema = read_schema(reader, self._catalogue)
             finally:
                 reader.close()
-            self._descriptor = Descriptor(self.name, str(self.kind), self.language, schema, self.spec.description)
+            self._descriptor = Descriptor(self.name, self.kind, self.language, schema, self.spec.description)
         return self._descriptor
 
     def find_values(self, phrases: Sequence[str], *, limit: int = 5) -> tuple[ValueHit, ...]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from helios.executors.base import Limits
 from helios.executors.sparql_endpoint import SparqlEndpointExecutor
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import RdfSchema
 from helios.sources.rdf import PREFIXES, GraphSource
@@ -27,9 +27,7 @@ class SparqlSource(GraphSource):
         executor = SparqlEndpointExecutor(
             url, prefixes=PREFIXES | dict(prefixes or {}), limits=limits, user=user, password=password, token=token
         )
-        super().__init__(
-            name, SourceKind.SPARQL, executor, prefixes=prefixes or {}, description=description, cache=cache
-        )
+        super().__init__(name, "sparql", executor, prefixes=prefixes or {}, description=description, cache=cache)
 
     def find_values(self, phrases: Sequence[str], *, limit: int = 5) -> tuple[ValueHit, ...]:
         """Labels that resemble the phrases; from a large graph those alone that are the same but for capitals."""

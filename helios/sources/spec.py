@@ -22,7 +22,7 @@ from helios.config import Section
 from helios.errors import ConfigError
 from helios.executors.address import BOLT_SCHEMES, read_address
 from helios.executors.base import Limits
-from helios.sources.base import SourceKind
+from helios.sources.kinds import kind_named, kind_names
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -63,7 +63,7 @@ class SourceSpec(Section):
 
     model_config = ConfigDict(populate_by_name=True, hide_input_in_errors=True)
 
-    kind: SourceKind
+    kind: str
     description: str = ""
     """What the source is about, for people and for routing."""
     limits: Limits = Limits()
@@ -194,18 +194,6 @@ class BoltSpec(SourceSpec):
     database: str | None = None
 
 
-SPECS: dict[SourceKind, type[SourceSpec]] = {
-    SourceKind.CORPUS: CorpusSpec,
-    SourceKind.SQLITE: SqliteSpec,
-    SourceKind.DUCKDB: DuckDbSpec,
-    SourceKind.POSTGRESQL: PostgresqlSpec,
-    SourceKind.RDF: RdfSpec,
-    SourceKind.SPARQL: SparqlSpec,
-    SourceKind.PROPERTY_GRAPH: PropertyGraphSpec,
-    SourceKind.BOLT: BoltSpec,
-}
-
-
 def read_spec(name: str, values: Any, *, where: str) -> SourceSpec:
     """Check the registration of one source; ConfigError names `where`, the source, and every wrong key."""
     place = f"{where}: source {name!r}"
@@ -230,7 +218,7 @@ def read_spec(name: str, values: Any, *, where: str) -> SourceSpec:
 def plain_spec(spec: SourceSpec) -> dict[str, Any]:
     """What a file says of a registration: the kind, and what differs from the defaults."""
     values = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"kind"})
-    return {"kind": str(spec.kind)} | values
+    return {"kind": spec.kind} | values
 
 
 def secret(variable: str | None, *, source: str) -> str | None:
@@ -248,12 +236,12 @@ def resolve(path: str, folder: Path) -> Path:
 
 
 def _spec_of(kind: Any, place: str) -> type[SourceSpec]:
-    kinds = [str(known) for known in SPECS]
+    kinds = kind_names()
     if kind is None:
         raise ConfigError(f"{place}: no kind; expected one of {', '.join(kinds)}")
     if kind not in kinds:
         raise ConfigError(f"{place}: unknown kind {kind!r}; {_hint(str(kind), kinds)}")
-    return SPECS[SourceKind(kind)]
+    return kind_named(kind).spec
 
 
 def _refuse_secrets(values: Mapping[Any, Any], place: str) -> None:

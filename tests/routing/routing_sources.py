@@ -9,7 +9,7 @@ from pathlib import Path
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.values import Iri
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import ValueHit
 from helios.sources.descriptor import (
     Column,
     CorpusSchema,
@@ -27,7 +27,7 @@ LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 class SmallSource(ABC):
     """A source over (place, value, entity) and a function that runs queries."""
 
-    kind = SourceKind.SQLITE
+    kind = "sqlite"
     language = Language.SQL
 
     def __init__(self, name: str, schema: Schema, values: Sequence[tuple[tuple[str, ...], str, str]] = ()) -> None:
@@ -108,7 +108,7 @@ class SmallDatabase(SmallSource):
 class SmallGraph(SmallSource):
     """Labelled entities and their triples in pyoxigraph."""
 
-    kind = SourceKind.RDF
+    kind = "rdf"
     language = Language.SPARQL
 
     def __init__(self, name: str, entities: dict[str, str], predicates: dict[str, str], triples: list[tuple]) -> None:
@@ -135,7 +135,7 @@ class SmallGraph(SmallSource):
 class SmallCorpus(SmallSource):
     """Documents that are ranked by the words they share with the question."""
 
-    kind = SourceKind.CORPUS
+    kind = "corpus"
     language = Language.TEXT
 
     def __init__(self, name: str, documents: list[tuple[str, str]], topics: Sequence[str] = ()) -> None:

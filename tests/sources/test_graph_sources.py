@@ -9,7 +9,7 @@ import pytest
 
 from helios.errors import SourceUnavailable
 from helios.executors.base import Language, NativeQuery
-from helios.sources.base import Source, SourceKind
+from helios.sources.base import Source
 from helios.sources.descriptor import RdfSchema, RdfTerm
 from helios.sources.rdf import GraphSource, RdfSource
 from helios.sources.rdf_schema import local_words
@@ -148,7 +148,7 @@ def test_registered_graphs(tmp_path: Path, folder: Path):
         registry.add("books", {"kind": "rdf", "files": [str(folder / "books.ttl")], "prefixes": {"v": VOCABULARY}})
         registry.add("gone", {"kind": "sparql", "url": "http://127.0.0.1:1/sparql"})
         books = registry.source("books")
-        assert books.kind is SourceKind.RDF
+        assert books.kind == "rdf"
         assert len(schema_of(books).classes) == 2
         with pytest.raises(SourceUnavailable, match=r"127\.0\.0\.1"):
             registry.source("gone").check()

@@ -16,7 +16,17 @@ from helios.errors import ConfigError, SourceUnavailable
 from helios.executors.base import Limits
 from helios.sources.registry import Registry
 from helios.sources.registry_file import read_sources, write_source
-from helios.sources.spec import NAME, SPECS, BoltSpec, PostgresqlSpec, SqliteSpec, plain_spec, read_spec, secret
+from helios.sources.spec import (
+    NAME,
+    BoltSpec,
+    DuckDbSpec,
+    PostgresqlSpec,
+    RdfSpec,
+    SqliteSpec,
+    plain_spec,
+    read_spec,
+    secret,
+)
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=20)
 PATHS = WORDS.filter(lambda path: path.strip())
@@ -30,9 +40,9 @@ SPEC = st.one_of(
         password_env=st.none() | VARIABLES, namespace=PATHS,
     ),
     st.builds(BoltSpec, kind=st.just("bolt"), url=st.just("bolt://host:7687"), database=st.none() | PATHS),
-    st.builds(SPECS["duckdb"], kind=st.just("duckdb"), files=st.dictionaries(PATHS, PATHS, min_size=1, max_size=3)),
+    st.builds(DuckDbSpec, kind=st.just("duckdb"), files=st.dictionaries(PATHS, PATHS, min_size=1, max_size=3)),
     st.builds(
-        SPECS["rdf"], kind=st.just("rdf"), files=st.lists(PATHS, min_size=1, max_size=3).map(tuple),
+        RdfSpec, kind=st.just("rdf"), files=st.lists(PATHS, min_size=1, max_size=3).map(tuple),
         prefixes=st.dictionaries(PATHS, PATHS, max_size=2),
     ),
 )  # fmt: skip

@@ -13,8 +13,9 @@ from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Column, Descriptor, ForeignKey, RelationalSchema, TableSchema
 from helios.sources.descriptor_text import estimated_tokens, text
 from helios.sources.duckdb import file_reader
+from helios.sources.kinds import kind_named
 from helios.sources.linking import linked
-from helios.sources.registry import OPENERS, Registry
+from helios.sources.registry import Registry
 from helios.sources.relational import RelationalSource
 from helios.sources.spec import read_spec
 from helios.sources.sqlite import comments_of
@@ -45,11 +46,8 @@ INSERT INTO line VALUES (1, 'Ole Group', 2.5), (1, 'Ole Group', 7.5), (2, 'Ole G
 
 
 def open_relational(folder: Path, **values) -> RelationalSource:
-    from importlib import import_module
-
     spec = read_spec("shop", values, where="test")
-    module, _, function = OPENERS[spec.kind].partition(":")
-    return getattr(import_module(module), function)("shop", spec, folder, SourceCache(folder / "cache", "shop", "now"))
+    return kind_named(spec.kind).open()("shop", spec, folder, SourceCache(folder / "cache", "shop", "now"))
 
 
 @pytest.fixture(scope="module")

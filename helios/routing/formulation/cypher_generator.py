@@ -17,10 +17,10 @@ from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cyphe
 from helios.routing.formulation.graph_reading import GraphReading
 from helios.routing.formulation.graph_vocabulary import GraphVocabulary
 from helios.routing.formulation.word_forms import name_words
-from helios.sources.base import Source, SourceKind
+from helios.sources.base import Source
 from helios.sources.descriptor import GraphSchema
 
-CASTS = {SourceKind.BOLT: "toFloat({})"}
+CASTS = {"bolt": "toFloat({})"}
 """How text becomes a number, where the engine is not the embedded one."""
 
 SHAPES = {

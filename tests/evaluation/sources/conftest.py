@@ -10,14 +10,14 @@ from helios.evaluation.sources.questions import SourceQuestion
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.rows import capped
 from helios.executors.values import Iri
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import ValueHit
 from helios.sources.descriptor import CorpusSchema, Descriptor
 
 
 class TinySource:
     """A source that runs queries with a function and knows nothing of itself."""
 
-    def __init__(self, name: str, kind: SourceKind, language: Language, run) -> None:
+    def __init__(self, name: str, kind: str, language: Language, run) -> None:
         self.name, self.kind, self.language, self._run = name, kind, language, run
         self.executed = 0
 
@@ -90,9 +90,9 @@ def run_search(text: str):
 @pytest.fixture
 def sources() -> dict[str, TinySource]:
     made = [
-        TinySource("bridges", SourceKind.SQLITE, Language.SQL, run_sqlite),
-        TinySource("rivers", SourceKind.RDF, Language.SPARQL, run_rdf),
-        TinySource("notes", SourceKind.CORPUS, Language.TEXT, run_search),
+        TinySource("bridges", "sqlite", Language.SQL, run_sqlite),
+        TinySource("rivers", "rdf", Language.SPARQL, run_rdf),
+        TinySource("notes", "corpus", Language.TEXT, run_search),
     ]
     return {source.name: source for source in made}
 
@@ -117,7 +117,7 @@ class Unreachable(TinySource):
     """A source whose every query fails."""
 
     def __init__(self, name: str, error: SourceError) -> None:
-        super().__init__(name, SourceKind.SQLITE, Language.SQL, None)
+        super().__init__(name, "sqlite", Language.SQL, None)
         self.error = error
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:

@@ -9,7 +9,7 @@ from helios.errors import QueryFailed
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.values import Iri, Literal
 from helios.routing.formulation.entity_linking import folded, similarity
-from helios.sources.base import SourceKind, ValueHit
+from helios.sources.base import ValueHit
 from helios.sources.descriptor import Column, Descriptor, GraphSchema, NodeLabel, RdfSchema, RdfTerm, RelationshipType
 
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -33,7 +33,7 @@ PREDICATES = {
 class SmallRdf:
     """The register in pyoxigraph."""
 
-    name, kind, language = "register", SourceKind.RDF, Language.SPARQL
+    name, kind, language = "register", "rdf", Language.SPARQL
 
     def __init__(self) -> None:
         import pyoxigraph as ox
@@ -98,7 +98,7 @@ TYPES = {str: "STRING", int: "INT64", float: "DOUBLE", bool: "BOOL"}
 class SmallLibrary:
     """The library in ladybug."""
 
-    name, kind, language = "library", SourceKind.PROPERTY_GRAPH, Language.CYPHER
+    name, kind, language = "library", "property_graph", Language.CYPHER
 
     def __init__(self) -> None:
         import ladybug
