@@ -1,35 +1,26 @@
 """A short answer from the rows of a query: one value, a short list, or how many rows there are."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
 from helios.executors.values import Value
-from helios.routing.evidence import Execution, MadeBy, SourceAnswer, SourceReply
+from helios.routing.evidence import Execution, SourceAnswer
 from helios.routing.interrogation import has_answer
 from helios.routing.verbalisation import row_text, value_text
 
 SHORT_LIST = 10
 """Rows that an answer names; of more it gives the first and the count."""
-
-
-def answers_of(reply: SourceReply) -> Iterator[SourceAnswer]:
-    """The answers of a reply's queries that were made from the question's meaning, in their order."""
-    for execution in reply.executions:
-        if execution.made_by in (MadeBy.MODEL, MadeBy.GENERATOR) and has_answer(execution.result):
-            yield answer_of(execution)
+NONE = "none: no row matches"
 
 
 def answer_of(execution: Execution) -> SourceAnswer:
-    """The rows in few words, with their numbers as citations."""
+    """The rows in few words, with their numbers as citations; of a query that gave none, that nothing matches."""
     result = execution.result
-    rows = [
-        tuple(execution.labels.get(str(value), value) if value is not None else None for value in row)
-        for row in result.rows
-    ]
+    rows = labelled(execution) if has_answer(result) else []
     shown = [_row(result.columns, row) for row in rows[:SHORT_LIST]]
-    text = ", ".join(shown) if len(result.columns) == 1 else "; ".join(shown)
+    text = (", ".join(shown) if len(result.columns) == 1 else "; ".join(shown)) or NONE
     if len(rows) > SHORT_LIST:
         more = "at least " if result.truncated else ""
         text = f"{text}, … ({more}{len(rows)} in all)"
@@ -38,6 +29,22 @@ def answer_of(execution: Execution) -> SourceAnswer:
         execution.source, text, values, execution.query, execution.made_by, tuple(range(len(rows))),
         execution.confidence,
     )  # fmt: skip
+
+
+def labelled(execution: Execution) -> list[tuple[Value, ...]]:
+    """The rows with names instead of IRIs, where the source has them."""
+    return [
+        tuple(execution.labels.get(str(value), value) if value is not None else None for value in row)
+        for row in execution.result.rows
+    ]
+
+
+def same_rows(left: Sequence[Sequence[Value]], right: Sequence[Sequence[Value]]) -> bool:
+    """Whether two results have the same rows, whatever the order of rows and columns."""
+    if len(left) != len(right):
+        return False
+    keys = [sorted(tuple(sorted(map(_key, row))) for row in rows) for rows in (left, right)]
+    return keys[0] == keys[1]
 
 
 def same_answer(left: Sequence[Value], right: Sequence[Value]) -> bool:

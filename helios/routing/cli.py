@@ -39,8 +39,12 @@ def omni_json(answer: OmniAnswer) -> dict[str, Any]:
     return {
         "question": answer.question,
         "answer": None if answer.answer is None else _answer_json(answer.answer),
+        "parts": [_answer_json(part) for part in answer.parts],
+        "sentence": answer.sentence,
+        "declined": answer.declined,
         "conflicts": [[_answer_json(one) for one in conflict.answers] for conflict in answer.conflicts],
         "evidence": [{"rank": rank} | _item_json(item) for rank, item in enumerate(answer.evidence, 1)],
+        "left_out": [_item_json(item) for item in answer.left_out],
         "selection": {
             "made_by": answer.selection.made_by,
             "sources": [
@@ -73,18 +77,21 @@ def print_answer(answer: OmniAnswer, console: Console) -> None:
     if answer.answer is None:
         console.print("[yellow]no answer[/yellow]" + ("; evidence:" if answer.evidence else ""))
     else:
-        console.print(f"[bold]{escape(answer.answer.text)}[/bold]", soft_wrap=True)
-        console.print(f"    [cyan]{escape(_cited(answer.answer))}[/cyan]", soft_wrap=True)
-        for citation in answer.answer.citations:
-            console.print(f"    [cyan]{escape(citation)}[/cyan]", soft_wrap=True)
-        if answer.answer.made_by is not MadeBy.READER:
-            console.print(f"    [dim]{escape(_one_line(answer.answer.query.text))}[/dim]", soft_wrap=True)
+        if answer.sentence:
+            console.print(f"[bold]{escape(answer.sentence)}[/bold]", soft_wrap=True)
+        for part in answer.parts:
+            style = "" if answer.sentence else "bold"
+            console.print(escape(part.text), style=style, soft_wrap=True)
+            for line in (_cited(part), *part.citations):
+                console.print(f"    [cyan]{escape(line)}[/cyan]", soft_wrap=True)
+            if part.made_by is not MadeBy.READER:
+                console.print(f"    [dim]{escape(_one_line(part.query.text))}[/dim]", soft_wrap=True)
     for conflict in answer.conflicts:
         console.print(f"    [yellow]{escape(str(conflict))}[/yellow]", soft_wrap=True)
     for rank, item in enumerate(answer.evidence[:SHOWN], 1):
         how = "keyword evidence" if item.made_by is MadeBy.KEYWORD else str(item.made_by)
         console.print(
-            f"[bold]{rank:>2}[/bold]  [cyan]{escape(item.source)}[/cyan] [dim]row {item.row_number}, {how}, "
+            f"[bold]{rank:>2}[/bold]  [cyan]{escape(item.source)}[/cyan] [dim]{_rows(item)}, {how}, "
             f"{item.score:.2f}[/dim]  {escape(item.text[:300])}", soft_wrap=True,
         )  # fmt: skip
     for note in answer.notes:
@@ -95,15 +102,29 @@ def print_answer(answer: OmniAnswer, console: Console) -> None:
 def _cited(answer: SourceAnswer) -> str:
     if answer.made_by is MadeBy.READER:
         return f"{answer.source}, by the reader ({answer.confidence:.0%})"
-    rows = f"row {answer.rows[0]}" if len(answer.rows) == 1 else f"rows {answer.rows[0]}–{answer.rows[-1]}"
-    return f"{answer.source}, {rows} of the query by the {answer.made_by} ({answer.confidence:.0%})"
+    match answer.rows:
+        case ():
+            rows = "no row"
+        case (row,):
+            rows = f"row {row}"
+        case (first, *_, last):
+            rows = f"rows {first}–{last}"
+    also = f"; the same from {', '.join(answer.also)}" if answer.also else ""
+    return f"{answer.source}, {rows} of the query by the {answer.made_by} ({answer.confidence:.0%}){also}"
+
+
+def _rows(item: EvidenceItem) -> str:
+    """Which rows of its query a piece of evidence is."""
+    if not item.rows:
+        return "no row"
+    return f"row {item.first_row}" if len(item.rows) == 1 else f"{len(item.rows)} rows"
 
 
 def _answer_json(answer: SourceAnswer) -> dict[str, Any]:
     return {
         "source": answer.source, "text": answer.text, "values": [plain(value) for value in answer.values],
         "rows": list(answer.rows), "made_by": str(answer.made_by), "confidence": round(answer.confidence, 4),
-        "citations": list(answer.citations),
+        "citations": list(answer.citations), "also": list(answer.also),
     } | _query_json(answer.query)  # fmt: skip
 
 
@@ -111,7 +132,9 @@ def _item_json(item: EvidenceItem) -> dict[str, Any]:
     return {
         "source": item.source, "text": item.text, "score": round(item.score, 4),
         "parts": {name: round(part, 4) for name, part in item.parts.items()}, "made_by": str(item.made_by),
-        "columns": list(item.columns), "row": [plain(value) for value in item.row], "row_number": item.row_number,
+        "columns": list(item.columns), "rows": [[plain(value) for value in row] for row in item.rows],
+        "first_row": item.first_row, "row_count": item.row_count, "truncated": item.truncated,
+        "also": [{"source": source} | _query_json(query) for source, query in item.also],
         "milliseconds": round(item.milliseconds, 1),
     } | _query_json(item.query)  # fmt: skip
 

@@ -1,8 +1,14 @@
-"""Evidence of all sources ranked together (OmniRetrieval 2.4), with conflicts between them shown.
+"""What all sources gave, brought together: results, the choice among them, and one ranking of evidence (2.4).
+
+    results = results_of(selection, replies)          what queries of the question's meaning gave, twins merged
+    choice = choose(question, results)                which of them answer
+    evidence = Consolidator(likeness).rank(...)       these results, documents and rows that hold the words
+
+A result is one piece of evidence, with its rows in their order: rows are not ranked out of it. Evidence is ranked by
 
     score = match · log(late interaction) + source · log P(source) + confidence · log(confidence of the query)
 
-A log-linear sum whose parts stay with every item. A language model, where there is one, picks among the best.
+A log-linear sum whose parts stay with every item. A language model, where there is one, chooses (`llm_choice`).
 """
 
 import math
@@ -12,9 +18,18 @@ from dataclasses import dataclass, replace
 
 from helios.executors.base import Language
 from helios.executors.values import GraphNode, GraphRelationship, Value
-from helios.routing.answering import answers_of, same_answer
+from helios.routing.answering import answer_of, labelled, same_answer, same_rows
 from helios.routing.documents import documents_of
-from helios.routing.evidence import Conflict, EvidenceItem, Execution, MadeBy, SourceAnswer, SourceReply
+from helios.routing.evidence import (
+    FROM_MEANING,
+    Conflict,
+    EvidenceItem,
+    Execution,
+    MadeBy,
+    SourceAnswer,
+    SourceReply,
+)
+from helios.routing.interrogation import has_answer
 from helios.routing.likeness import Likeness
 from helios.routing.phrases import terms
 from helios.routing.selection import Selection
@@ -28,16 +43,82 @@ CONFIDENCE_WEIGHT = 1.0
 LEAST = 1e-3
 """Below this, probabilities and matches count as this: a logarithm of nothing would decide alone."""
 MOST_ROWS = 50
-"""Rows of one query that become evidence."""
+"""Rows of a result that are compared with the question; the best one's match is the result's."""
+ROWS_IN_WORDS = 10
+"""Rows that the words of a result have; the item itself has all."""
+NOTHING = "no row"
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidated:
-    """Ranked evidence, the answers of single queries, and where they differ."""
+class Result:
+    """What one query of the question's meaning gave, and what speaks for it."""
 
-    evidence: tuple[EvidenceItem, ...]
-    answers: tuple[SourceAnswer, ...]
-    conflicts: tuple[Conflict, ...]
+    execution: Execution
+    language: Language
+    confidence: float
+    """How sure it is that the query asks what the question asks: its writer says so, until something knows better."""
+    probability: float
+    """Of the source being the one that has the answer, by its selection."""
+    also: tuple[Execution, ...] = ()
+    """Queries of other sources that gave the same values."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The source and the query's text."""
+        return (self.execution.source, self.execution.query.text)
+
+    def answer(self) -> SourceAnswer:
+        """The short answer that the rows give."""
+        also = tuple(other.source for other in self.also)
+        return replace(answer_of(self.execution), confidence=self.confidence, also=also)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The results that answer a question, the most important first: several for its several parts, or none."""
+
+    results: tuple[Result, ...]
+    sentence: str = ""
+    """The answer in words, where something wrote one."""
+
+
+def results_of(selection: Selection, replies: Sequence[SourceReply]) -> tuple[Result, ...]:
+    """The results of all queries of the question's meaning, by confidence · P(source); equal ones are merged."""
+    probability = {ranked.name: ranked.probability for ranked in selection.sources}
+    found = [
+        Result(execution, reply.language, execution.confidence, probability.get(execution.source, LEAST))
+        for reply in replies
+        for execution in reply.executions
+        if execution.made_by in FROM_MEANING
+    ]
+    found.sort(key=lambda result: -(result.confidence * result.probability))
+    merged: list[Result] = []
+    for result in found:
+        twin = next((i for i, other in enumerate(merged) if _twins(result.execution, other.execution)), None)
+        if twin is None:
+            merged.append(result)
+        else:
+            merged[twin] = replace(merged[twin], also=(*merged[twin].also, result.execution))
+    return tuple(merged)
+
+
+def choose(question: str, results: Sequence[Result]) -> Choice:
+    """Which results answer, without a language model: the first in their order that has a row."""
+    with_rows = [result for result in results if has_answer(result.execution.result)]
+    return Choice(tuple((with_rows or results)[:1]))
+
+
+def conflicts_of(results: Sequence[Result]) -> tuple[Conflict, ...]:
+    """One conflict with the first answer of each source, where they are not all the same."""
+    first: dict[str, SourceAnswer] = {}
+    for result in results:
+        if has_answer(result.execution.result):
+            first.setdefault(result.execution.source, result.answer())
+    kept: list[SourceAnswer] = []
+    for answer in first.values():
+        if not any(same_answer(answer.values, other.values) for other in kept):
+            kept.append(answer)
+    return (Conflict(tuple(kept)),) if len(kept) > 1 else ()
 
 
 class Consolidator:
@@ -46,29 +127,32 @@ class Consolidator:
     def __init__(self, likeness: Likeness | None) -> None:
         self.likeness = likeness
 
-    def consolidate(
-        self, question: str, selection: Selection, replies: Sequence[SourceReply], *, k: int,
-        predicates: Mapping[str, str] | None = None,
-    ) -> Consolidated:  # fmt: skip
-        """The `k` best pieces of evidence of all replies; `predicates` are labels of IRIs, for triples."""
-        probability = {ranked.name: ranked.probability for ranked in selection.sources}
-        items, confidences = [], []
+    def rank(
+        self, question: str, selection: Selection, replies: Sequence[SourceReply], results: Sequence[Result], *,
+        k: int, predicates: Mapping[str, str] | None = None,
+    ) -> tuple[EvidenceItem, ...]:  # fmt: skip
+        """All `results`, and the best documents and rows beside them, `k` pieces where there are so many.
+
+        `predicates` are labels of IRIs, for triples.
+        """
+        made: list[tuple[EvidenceItem, Sequence[str], float, bool]] = []
+        for result in results:
+            made.append((*item_of(result), result.confidence, True))
         for reply in replies:
             for execution in reply.executions:
-                made = items_of(execution, reply.language, predicates or {})
-                items += made
-                confidences += [execution.confidence] * len(made)
-        matches = self._matches(question, [item.text for item in items])
-        scored = [
-            _scored(item, match, probability.get(item.source, LEAST), confidence)
-            for item, match, confidence in zip(items, matches, confidences, strict=True)
-        ]
-        ranked = sorted(scored, key=lambda item: -item.score)
-        answers = sorted(
-            (answer for reply in replies for answer in answers_of(reply)),
-            key=lambda answer: -(answer.confidence * probability.get(answer.source, LEAST)),
-        )
-        return Consolidated(tuple(distinct(ranked)[:k]), tuple(answers), conflicts_of(answers))
+                if execution.made_by not in FROM_MEANING:
+                    items = items_of(execution, reply.language, predicates or {})
+                    made += [(item, [item.text], execution.confidence, False) for item in items]
+        probability = {ranked.name: ranked.probability for ranked in selection.sources}
+        matches = iter(self._matches(question, [text for _, texts, _, _ in made for text in texts]))
+        scored = []
+        for item, texts, confidence, whole in made:
+            match = max((next(matches) for _ in texts), default=0.0)
+            scored.append((_scored(item, match, probability.get(item.source, LEAST), confidence), whole))
+        scored.sort(key=lambda pair: -pair[0].score)
+        others = distinct([item for item, whole in scored if not whole])[: max(0, k - len(results))]
+        kept = {id(item) for item in others} | {id(item) for item, whole in scored if whole}
+        return tuple(item for item, _ in scored if id(item) in kept)
 
     def _matches(self, question: str, texts: Sequence[str]) -> list[float]:
         """How well each text matches the question, from 0 to 1."""
@@ -78,34 +162,39 @@ class Consolidator:
         return [min(1.0, score / words) for score in relevance(question, [(text, "") for text in texts])]
 
 
+def item_of(result: Result) -> tuple[EvidenceItem, list[str]]:
+    """A result as one piece of evidence, and its first rows each in words."""
+    execution = result.execution
+    found = execution.result
+    about = IRI.sub("", execution.explanation)
+    rows = labelled(execution)
+    texts = [row_text(found.columns, row) for row in rows[:MOST_ROWS]]
+    shown = "; ".join(text for text in texts[:ROWS_IN_WORDS] if text) or NOTHING
+    if len(rows) > ROWS_IN_WORDS:
+        shown = f"{shown}; … ({'at least ' if found.truncated else ''}{len(rows)} rows in all)"
+    item = EvidenceItem(
+        execution.source, result.language, f"{about}: {shown}" if about else shown, found.columns, found.rows, 0,
+        len(found), found.truncated, execution.query, execution.made_by, found.milliseconds,
+        tuple((other.source, other.query) for other in result.also),
+    )  # fmt: skip
+    return item, [f"{about}: {text}" if about else text for text in texts] or [item.text]
+
+
 def items_of(execution: Execution, language: Language, predicates: Mapping[str, str]) -> list[EvidenceItem]:
-    """One item a row, in words."""
+    """One item a document, or a row that holds words of the question."""
     result = execution.result
     if language is Language.TEXT:
         texts = [f"{d.title}: {d.text}" if d.title else d.text for d in documents_of(result)]
     else:
-        about = "" if execution.made_by is MadeBy.KEYWORD else IRI.sub("", execution.explanation)
-        texts = [_verbalised(execution, row, predicates, about) for row in result.rows]
+        texts = [_verbalised(execution, row, predicates) for row in result.rows]
     return [
         EvidenceItem(
-            execution.source, language, text, result.columns, row, number, execution.query, execution.made_by,
-            result.milliseconds,
+            execution.source, language, text, result.columns, (row,), number, len(result), result.truncated,
+            execution.query, execution.made_by, result.milliseconds,
         )
         for number, (text, row) in enumerate(zip(texts, result.rows, strict=True))
         if text
     ][:MOST_ROWS]  # fmt: skip
-
-
-def conflicts_of(answers: Sequence[SourceAnswer]) -> tuple[Conflict, ...]:
-    """One conflict with the first answer of each source, where they are not all the same."""
-    first: dict[str, SourceAnswer] = {}
-    for answer in answers:
-        first.setdefault(answer.source, answer)
-    kept: list[SourceAnswer] = []
-    for answer in first.values():
-        if not any(same_answer(answer.values, other.values) for other in kept):
-            kept.append(answer)
-    return (Conflict(tuple(kept)),) if len(kept) > 1 else ()
 
 
 def distinct(items: Sequence[EvidenceItem]) -> list[EvidenceItem]:
@@ -114,6 +203,16 @@ def distinct(items: Sequence[EvidenceItem]) -> list[EvidenceItem]:
     for item in items:
         seen.setdefault((item.source, item.text), item)
     return list(seen.values())
+
+
+def _twins(left: Execution, right: Execution) -> bool:
+    """Whether queries of two sources gave the same rows, and any."""
+    return (
+        left.source != right.source
+        and has_answer(left.result)
+        and left.result.truncated == right.result.truncated
+        and same_rows(labelled(left), labelled(right))
+    )
 
 
 def _scored(item: EvidenceItem, match: float, probability: float, confidence: float) -> EvidenceItem:
@@ -125,14 +224,14 @@ def _scored(item: EvidenceItem, match: float, probability: float, confidence: fl
     return replace(item, score=sum(parts.values()), parts=parts)
 
 
-def _verbalised(execution: Execution, row: tuple[Value, ...], predicates: Mapping[str, str], about: str) -> str:
+def _verbalised(execution: Execution, row: tuple[Value, ...], predicates: Mapping[str, str]) -> str:
     columns = execution.result.columns
     if columns == ("subject", "subject_label", "predicate", "object", "object_label"):
         return _triple(row, predicates)
     if len(row) == 3 and isinstance(row[0], GraphNode) and isinstance(row[1], GraphRelationship):
         return _step(row)
-    labelled = tuple(execution.labels.get(str(value), value) if value is not None else None for value in row)
-    return row_text(columns, labelled, about=about)
+    about = "" if execution.made_by is MadeBy.KEYWORD else IRI.sub("", execution.explanation)
+    return row_text(columns, row, about=about)
 
 
 def _triple(row: tuple[Value, ...], predicates: Mapping[str, str]) -> str:

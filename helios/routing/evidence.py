@@ -23,6 +23,10 @@ class MadeBy(StrEnum):
     """The extractive reader, from what a text search found."""
 
 
+FROM_MEANING = (MadeBy.MODEL, MadeBy.GENERATOR)
+"""Ways to a query of the question's meaning, whose result may answer it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A query that was tried and what became of it; `outcome` is empty where it gave rows."""
@@ -35,7 +39,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A query that gave rows."""
+    """A query that ran; one that gave no row says that nothing matches."""
 
     source: str
     query: NativeQuery
@@ -62,30 +66,40 @@ class SourceReply:
 
     @property
     def answered(self) -> bool:
-        """Whether a query of the question's meaning gave rows; keyword evidence and searches do not count."""
-        return any(e.made_by in (MadeBy.MODEL, MadeBy.GENERATOR) for e in self.executions)
+        """Whether a query of the question's meaning ran; keyword evidence and searches do not count."""
+        return any(e.made_by in FROM_MEANING for e in self.executions)
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceItem:
-    """One piece of evidence: a row, a triple, a path, a passage or an edge, in words and as it came."""
+    """One piece of evidence, in words and as it came: the whole result of a query, a document, or a single row.
+
+    What a query of the question's meaning gave is one piece, its rows in their order. Documents of a search, and rows
+    that hold words of the question alone, are pieces of their own.
+    """
 
     source: str
     language: Language
     text: str
-    """In words, as it is ranked and shown."""
+    """In words, as it is ranked and shown; of many rows the first ones."""
     columns: tuple[str, ...]
-    row: tuple[Value, ...]
-    row_number: int
-    """Of the query's rows, from 0."""
+    rows: tuple[tuple[Value, ...], ...]
+    first_row: int
+    """The number of the first of `rows` among those of the query, from 0."""
+    row_count: int
+    """Rows that the query gave."""
+    truncated: str | None
+    """Which cap ended the query's rows; None where all of them came."""
     query: NativeQuery
     made_by: MadeBy
     milliseconds: float
     """Of the query."""
+    also: tuple[tuple[str, NativeQuery], ...] = ()
+    """Other sources whose queries gave the same values, with those queries."""
     score: float = 0.0
     """A logarithm; see `parts`."""
     parts: dict[str, float] = field(default_factory=dict)
-    """What the score is the sum of: `match`, `source`, `confidence`, or a language model's `choice`."""
+    """What the score is the sum of: `match`, `source`, `confidence`; and a language model's `choice`, its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +112,12 @@ class SourceAnswer:
     query: NativeQuery
     made_by: MadeBy
     rows: tuple[int, ...]
+    """Numbers of the query's rows; none where the answer is that there are none."""
     confidence: float
     citations: tuple[str, ...] = ()
     """Of a reader's answer: the cells and sentences that say so, in words."""
+    also: tuple[str, ...] = ()
+    """Other sources whose queries gave the same values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +133,13 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class OmniAnswer:
-    """Evidence of all sources that were asked, ranked together, and the answer where queries gave one."""
+    """Evidence of all sources that were asked, and the answer where queries gave one."""
 
     question: str
     evidence: tuple[EvidenceItem, ...]
+    """What was chosen first, then the rest in its ranking."""
     answer: SourceAnswer | None
+    """The first of `parts`."""
     selection: Selection
     replies: tuple[SourceReply, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
@@ -132,3 +151,11 @@ class OmniAnswer:
     """Calls of a language model."""
     tokens: int = 0
     """Tokens of their prompts and replies."""
+    parts: tuple[SourceAnswer, ...] = ()
+    """The answers that together answer a question of several parts; most questions have one."""
+    sentence: str = ""
+    """The answer in words, from the rows of `parts`; empty without a language model."""
+    left_out: tuple[EvidenceItem, ...] = ()
+    """What a language model saw and did not choose."""
+    declined: bool = False
+    """Whether a language model chose none of what it saw."""

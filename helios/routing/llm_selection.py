@@ -1,4 +1,4 @@
-"""Selections that a language model makes: sources from the whole catalogue (2.2), evidence from the best found (2.4).
+"""Sources that a language model selects from the whole catalogue (2.2).
 
 What a reply names must be among what was shown; unknown names are refused. Where the model fails, the ranking made
 without it stands, and the result says so.
@@ -15,9 +15,8 @@ from helios.errors import SourceError
 from helios.llm.budget import Budget
 from helios.llm.client import LanguageModel
 from helios.llm.outcome import Failure
-from helios.llm.quoting import RULE, block, clip, one_line
+from helios.llm.quoting import RULE, one_line
 from helios.llm.request import Message, Request
-from helios.routing.evidence import EvidenceItem
 from helios.routing.formulation.llm_prompts import fenced
 from helios.routing.selection import RankedSource, Selection, Selector
 from helios.sources.base import Source
@@ -27,20 +26,12 @@ LEAST_TOKENS = 60
 """Tokens of a source's description, however many there are."""
 STEP = 0.5
 """Each source of a model's list is taken for half as probable as the one before."""
-ITEM_BYTES = 400
-SHOWN = 30
-"""Pieces of evidence that a model chooses from."""
 CHOOSE_SOURCES = (
     "You decide which knowledge sources to ask a question. Below is a catalogue: each source with its name, the "
     "language that it is asked in, and what it holds. Name the sources that can hold the answer, the likeliest first, "
     "by their names. A source whose tables, predicates or node types carry the asked facts comes before a collection "
     "of texts that may only mention them. Name several where the answer needs several, or where you cannot tell from "
     "the descriptions which has it; name none where none can."
-)
-CHOOSE_EVIDENCE = (
-    "Below are numbered pieces of evidence from different sources: rows, facts, paths and passages. Give the numbers "
-    "of those that answer the question or that an answer needs, the most important first. Leave out what is merely "
-    "about something similar. If none helps, give none."
 )
 REPLY = "Reply with one JSON object that fits the given schema, without any other text."
 
@@ -93,39 +84,6 @@ class LlmSelector:
         return "\n\n".join(parts), [source.name for source, _ in described], notes
 
 
-class EvidenceChooser:
-    """Lets a language model pick among ranked evidence (2.4)."""
-
-    def __init__(self, model: LanguageModel, settings: LanguageModelSettings) -> None:
-        self.model = model
-        self.settings = settings
-
-    def choose(
-        self, question: str, evidence: Sequence[EvidenceItem], *, budget: Budget | None = None
-    ) -> tuple[tuple[EvidenceItem, ...], str]:
-        """The items with the chosen ones first, and a note where the model failed (then in the order they had)."""
-        shown = list(evidence[:SHOWN])
-        if len(shown) < 2:
-            return tuple(evidence), ""
-        lines = [
-            f"[{i}] ({item.source}, {item.made_by}) {clip(item.text, ITEM_BYTES)}" for i, item in enumerate(shown, 1)
-        ]
-        user = block("\n".join(lines)) + f"\n\nQuestion: {one_line(question)}"
-        asked = (Message("system", f"{CHOOSE_EVIDENCE} {RULE} {REPLY}"), Message("user", user))
-        request = Request(asked, _numbers_shape(len(shown)), self.settings.reply_tokens)
-        (outcome,) = self.model.ask([request], budget=budget or self.model.budget())
-        if isinstance(outcome, Failure):
-            return tuple(evidence), f"the language model chose no evidence ({outcome}); the ranking stands"
-        numbers = list(dict.fromkeys(getattr(outcome.value, "numbers")))  # noqa: B009 (a field made at run time)
-        top = evidence[0].score
-        chosen = [
-            replace(shown[n - 1], score=top + len(numbers) - i, parts={**shown[n - 1].parts, "choice": float(i + 1)})
-            for i, n in enumerate(numbers)
-        ]
-        rest = [item for i, item in enumerate(evidence, 1) if i not in numbers]
-        return (*chosen, *rest), ""
-
-
 def _names_shape(names: Sequence[str], k: int) -> type[BaseModel]:
     """A reply that can hold nothing but these names, `k` at most."""
     known: Any = Literal[tuple(names)]
@@ -134,12 +92,3 @@ def _names_shape(names: Sequence[str], k: int) -> type[BaseModel]:
         __config__=ConfigDict(extra="forbid"),
         sources=(Annotated[list[known], Field(max_length=k)], ...),
     )
-
-
-def _numbers_shape(most: int) -> type[BaseModel]:
-    """A reply that can hold nothing but numbers from 1 to `most`."""
-    number: Any = Annotated[int, Field(ge=1, le=most)]
-    return create_model(
-        "ChosenEvidence", __config__=ConfigDict(extra="forbid"),
-        numbers=(Annotated[list[number], Field(max_length=most)], ...),
-    )  # fmt: skip

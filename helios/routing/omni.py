@@ -17,13 +17,14 @@ from helios.config import Config
 from helios.errors import SourceError
 from helios.llm.budget import Budget
 from helios.llm.client import LanguageModel
-from helios.routing.consolidation import Consolidated, Consolidator
-from helios.routing.evidence import OmniAnswer, SourceReply
+from helios.routing.consolidation import Consolidator, choose, conflicts_of, results_of
+from helios.routing.evidence import Conflict, OmniAnswer, SourceAnswer, SourceReply
 from helios.routing.formulation.llm import LlmFormulator
 from helios.routing.interrogation import Interrogator
 from helios.routing.lexical_selection import LexicalDenseSelector
 from helios.routing.likeness import Likeness
-from helios.routing.llm_selection import EvidenceChooser, LlmSelector
+from helios.routing.llm_choice import Chosen, EvidenceChooser
+from helios.routing.llm_selection import LlmSelector
 from helios.routing.reading import ReadAnswers, read_answers
 from helios.routing.selection import Selection, Selector
 from helios.sources.base import Source
@@ -105,13 +106,16 @@ class OmniEngine:
         clock.lap("select")
         replies = self.ask_sources(question, [sources[name] for name in selection.names], budget)
         clock.lap("formulate and execute")
-        consolidated, problem = self.consolidate(question, selection, replies, sources, budget)
+        chosen, conflicts = self.consolidate(question, selection, replies, sources, budget)
         clock.lap("consolidate")
+        parts = tuple(result.answer() for result in chosen.choice.results)
         read = ReadAnswers()
-        if not consolidated.answers:
-            read = read_answers(question, selection, replies, sources)
+        if not parts and (chosen.evidence or not chosen.left_out):
+            found = {item.source for item in chosen.evidence}
+            readable = [reply for reply in replies if reply.source in found or not chosen.left_out]
+            read = read_answers(question, selection, readable, sources)
             clock.lap("read")
-        answer = _answer(question, selection, replies, consolidated, read, problem, clock.timings_ms)
+        answer = _answer(question, selection, replies, chosen, parts, conflicts, read, clock.timings_ms)
         return answer if budget is None else replace(answer, calls=budget.spent.calls, tokens=budget.spent.tokens)
 
     def select(self, question: str, sources: Sequence[Source], k: int, budget: Budget | None) -> Selection:
@@ -133,15 +137,21 @@ class OmniEngine:
     def consolidate(
         self, question: str, selection: Selection, replies: Sequence[SourceReply], sources: dict[str, Source],
         budget: Budget | None,
-    ) -> tuple[Consolidated, str]:  # fmt: skip
-        """Evidence of every form in one ranking (2.4), and what the language model could not do of it."""
+    ) -> tuple[Chosen, tuple[Conflict, ...]]:  # fmt: skip
+        """Which results answer, with evidence of every form in one ranking (2.4); and where results differ.
+
+        With a language model its choice decides, and what it leaves out is no conflict.
+        """
         labels = predicate_labels([sources[reply.source] for reply in replies if reply.executions])
         kept = self.config.advanced.routing.evidence
-        consolidated = self.consolidator.consolidate(question, selection, replies, k=kept, predicates=labels)
-        if self.chooser is None:
-            return consolidated, ""
-        evidence, problem = self.chooser.choose(question, consolidated.evidence, budget=budget)
-        return replace(consolidated, evidence=evidence), problem
+        results = results_of(selection, replies)
+        ranked = self.consolidator.rank(question, selection, replies, results, k=kept, predicates=labels)
+        if self.chooser is not None and ranked:
+            chosen = self.chooser.choose(question, results, ranked, budget=budget)
+            if not chosen.failed:
+                return chosen, ()
+            return replace(chosen, choice=choose(question, results)), conflicts_of(results)
+        return Chosen(choose(question, results), ranked), conflicts_of(results)
 
     def close(self) -> None:
         """Close what `open` opened."""
@@ -178,25 +188,30 @@ def _reply(future: "Future[SourceReply]", source: Source, deadline: float) -> So
 
 
 def _answer(
-    question: str, selection: Selection, replies: Sequence[SourceReply], consolidated: Consolidated, read: ReadAnswers,
-    problem: str, timings_ms: dict[str, float],
+    question: str, selection: Selection, replies: Sequence[SourceReply], chosen: Chosen,
+    parts: tuple[SourceAnswer, ...], conflicts: tuple[Conflict, ...], read: ReadAnswers, timings_ms: dict[str, float],
 ) -> OmniAnswer:  # fmt: skip
     notes = [*selection.notes]
     notes += [f"{reply.source}: {note}" for reply in replies for note in reply.notes]
-    notes += [*([problem] if problem else []), *read.notes]
-    answers = consolidated.answers or read.answers
-    if replies and not answers:
+    notes += [*([chosen.problem] if chosen.problem else []), *read.notes]
+    parts = parts or read.answers[:1]
+    declined = bool(chosen.left_out) and not chosen.evidence
+    if replies and not parts and not declined:
         notes.append("no query of the question's meaning gave an answer; the evidence is what was found instead")
     return OmniAnswer(
         question,
-        consolidated.evidence,
-        answers[0] if answers else None,
+        chosen.evidence,
+        parts[0] if parts else None,
         selection,
         tuple(replies),
-        consolidated.conflicts,
+        conflicts,
         tuple(notes),
-        selection.degraded or bool(problem) or read.degraded or any(reply.degraded for reply in replies),
+        selection.degraded or chosen.failed or read.degraded or any(reply.degraded for reply in replies),
         timings_ms,
+        parts=parts,
+        sentence=chosen.choice.sentence,
+        left_out=chosen.left_out,
+        declined=declined,
     )
 
 

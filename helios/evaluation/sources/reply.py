@@ -36,6 +36,8 @@ class Reply:
     ranked: tuple[tuple[str, float], ...]
     results: tuple[Ran, ...] = ()
     problems: tuple[str, ...] = ()
+    declined: bool = False
+    """Whether the system saw what its queries gave and held that none of it answers."""
 
 
 System = Callable[[SourceQuestion], Reply]
@@ -148,7 +150,7 @@ class Layered:
 def omni_reply(answer: Any) -> Reply:
     """What the whole layer answered (`helios.routing.evidence.OmniAnswer`): queries in the order of their evidence.
 
-    The query of the short answer goes first. Keyword evidence is no answer to a question and is left out.
+    The queries of the answer go first. Keyword evidence is no answer to a question and is left out.
     """
     ranked = tuple((chosen.name, chosen.probability) for chosen in answer.selection.sources)
     ran = {
@@ -159,7 +161,7 @@ def omni_reply(answer: Any) -> Reply:
         for execution in reply.executions
         if str(execution.made_by) != "keyword"
     }
-    asked = [*([answer.answer] if answer.answer is not None else []), *answer.evidence]
+    asked = [*answer.parts, *answer.evidence]
     order = dict.fromkeys([*((item.source, item.query.text) for item in asked), *ran])
     problems = [
         f"{reply.source}: {attempt.outcome}"
@@ -167,4 +169,4 @@ def omni_reply(answer: Any) -> Reply:
         for attempt in reply.attempts
         if attempt.outcome
     ]
-    return Reply(ranked, tuple(ran[key] for key in order if key in ran), (*answer.notes, *problems))
+    return Reply(ranked, tuple(ran[key] for key in order if key in ran), (*answer.notes, *problems), answer.declined)

@@ -102,9 +102,9 @@ def measure_reply(
 
 
 def _matches(reply: Reply, verdicts: Sequence[Agreement | None], threshold: float) -> dict[str, float]:
-    """Figures of the best query, and of the best of all queries."""
-    matched = float(bool(verdicts) and verdicts[0] is Agreement.MATCH)
-    answered = bool(reply.results) and reply.results[0].confidence >= threshold
+    """Figures of the best query, and of the best of all queries; a system that declined has no best one."""
+    matched = float(bool(verdicts) and verdicts[0] is Agreement.MATCH and not reply.declined)
+    answered = bool(reply.results) and not reply.declined and reply.results[0].confidence >= threshold
     values = {
         "execution match": matched,
         "retrieval": matched,

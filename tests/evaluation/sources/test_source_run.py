@@ -245,10 +245,10 @@ def test_the_reply_of_the_whole_layer():
             SimpleNamespace(source="a", executions=(first, keyword), attempts=(attempt,)),
             SimpleNamespace(source="b", executions=(second,), attempts=()),
         ),
-        evidence=(keyword, second, first), answer=None, notes=("a note",),
+        evidence=(keyword, second, first), parts=(), declined=False, notes=("a note",),
     )  # fmt: skip
     reply = omni_reply(answer)
     assert [ran.query.text for ran in reply.results] == ["q2", "q1"]
     assert reply.ranked == (("a", 0.6), ("b", 0.3)) and reply.problems == ("a note", "a: no rows")
-    answer.answer = first
-    assert [ran.query.text for ran in omni_reply(answer).results] == ["q1", "q2"]
+    answer.parts, answer.declined = (first,), True
+    assert [ran.query.text for ran in omni_reply(answer).results] == ["q1", "q2"] and omni_reply(answer).declined
