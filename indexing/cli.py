@@ -1,4 +1,4 @@
-"""`helios index ...`: the commands that build and inspect an index."""
+"""`helios index ...`: the commands that build and describe an index; those that keep it are in indexing.keeping."""
 
 import json
 import os
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from indexing.keeping import backup, fsck, restore, snapshots
 
 if TYPE_CHECKING:
     from helios.corpus.files import FileEntry
@@ -125,34 +127,8 @@ def info(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as
         typer.echo(line)
 
 
-@app.command()
-def fsck(index: Annotated[Path, typer.Argument(help="Folder of the index.")], as_json: AsJson = False) -> None:
-    """Verify every checksum and structure; exit code 1 if anything is wrong.
-
-    Example: helios index fsck my-index
-    """
-    from helios.index.fsck import check_index, listed_bytes
-    from indexing.progress import default_progress
-
-    with default_progress().stage("fsck") as meter:
-        meter.start(listed_bytes(index) // 1000, "kB")
-        rest = 0
-
-        def advance(size: int) -> None:
-            nonlocal rest
-            full, rest = divmod(rest + size, 1000)
-            meter.advance(full)
-
-        findings = check_index(index, progress=advance)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if as_json:
-        typer.echo(json.dumps({"sound": not errors, "findings": [asdict(one) for one in findings]}, indent=2))
-    else:
-        for finding in findings:
-            typer.echo(f"{finding.severity}: {finding.path}: {finding.problem}")
-        typer.echo(f"{index}: {'damaged, build it again with --fresh' if errors else 'sound'}")
-    if errors:
-        raise typer.Exit(1)
+for command in (fsck, backup, restore, snapshots):
+    app.command()(command)
 
 
 def available_cores() -> int:

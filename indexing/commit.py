@@ -1,15 +1,13 @@
 """Commit: finished outputs become immutable folders of the index, and the manifest that names them is swapped in."""
 
-import errno
 import hashlib
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from helios import __version__
 from helios.errors import IndexFormatError
-from helios.index.durable import fsync_path, fsync_tree, sha256_file
+from helios.index.durable import fsync_path, fsync_tree, sha256_file, share_file
 from helios.index.manifest import (
     CODEBOOKS_FOLDER,
     LINKS_FOLDER,
@@ -30,7 +28,6 @@ from helios.index.snapshot import next_piece, remove_retired
 from helios.index.tombstones import Tombstones
 from indexing.stage import BuildRequest, StageRecord
 
-_NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 GRAPH, CODEBOOK = "graph", "codebook"
 """Components that are pieces of their own: the others are folders of a part."""
 
@@ -178,13 +175,9 @@ def link_file(source: Path, target: Path) -> None:
     """Make a file of the index a hard link to another one, or a copy where the file system has none."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(source, target)
+        share_file(source, target)
     except FileNotFoundError:
         raise IndexFormatError(f"{source}: vanished while the index was committed; run the build again") from None
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        shutil.copyfile(source, target)
 
 
 def _counts(records: Mapping[str, StageRecord]) -> Counts:

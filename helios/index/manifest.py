@@ -27,6 +27,8 @@ CODEBOOKS_FOLDER = "codebooks"
 PIECE_FOLDERS = (PARTS_FOLDER, LINKS_FOLDER, CODEBOOKS_FOLDER)
 """Folders whose numbered sub-folders are immutable and pinned by readers."""
 BUILD_FOLDER = ".build"
+COPYING_FILE = ".copying"
+"""Lies in a folder while a snapshot is copied into it (helios.index.backup)."""
 TOMBSTONES_FOLDER = "tombstones"
 MAX_DEPTH = 20
 """Objects and lists in each other; a manifest has six."""
@@ -258,6 +260,8 @@ def _is_deeper(value: Any, depth: int) -> bool:
 def _absence(directory: Path) -> str:
     if not directory.exists():
         return f"{directory}: no such folder; `helios index build CORPUS --out {directory}` makes an index"
+    if (directory / COPYING_FILE).exists():
+        return f"{directory}: the copy of an index is not finished; run its `helios index backup` or `restore` again"
     if (directory / BUILD_FOLDER).is_dir():
         return f"{directory}: the index is not finished; run its `helios index build` again to resume"
     return f"{directory}: not a HELIOS index: {MANIFEST_FILE} is missing"

@@ -62,6 +62,24 @@ def test_fsck(index: Path):
         path.write_bytes(content)
 
 
+def test_backup_snapshots_and_restore(index: Path, tmp_path: Path):
+    result = helios("index", "backup", index, tmp_path / "backup")
+    assert (result.exit_code, "snapshot 1" in result.stdout) == (0, True)
+    report = json.loads(helios("index", "backup", index, tmp_path / "copied", "--copy", "--json").stdout)
+    assert list(report["files"]) == ["copy"]
+    again = helios("index", "backup", index, tmp_path / "backup")
+    assert (again.exit_code, "give a folder that is empty" in again.stderr) == (1, True)
+    listing = helios("index", "snapshots", tmp_path / "backup").stdout
+    assert "66 segments, 67 passages" in listing
+    assert json.loads(helios("index", "snapshots", index, "--json").stdout)["counts"]["tables"] == 12
+    restored = helios("index", "restore", tmp_path / "backup", tmp_path / "new")
+    assert (restored.exit_code, restored.stdout.endswith("sound\n")) == (0, True)
+    path = tmp_path / "copied" / "codebooks" / "0001" / "centroids.npy"
+    path.write_bytes(path.read_bytes()[:-4] + b"oops")
+    damaged = helios("index", "restore", tmp_path / "copied", tmp_path / "other", "--json")
+    assert (damaged.exit_code, json.loads(damaged.stdout)["sound"]) == (1, False)
+
+
 def test_config_file_and_overrides(index: Path, tmp_path: Path):
     shutil.copytree(index, tmp_path / "index")
     (tmp_path / "mine.yaml").write_text("linking:\n  source: none\nsearch:\n  k: 9\n", encoding="utf-8")
