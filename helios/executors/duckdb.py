@@ -1,8 +1,7 @@
 """DuckDB: a database file, or Parquet, CSV and JSON files as tables; guarded queries in worker processes.
 
-Data files are read when a worker opens, into its memory, before outside access is closed: a query can then name no
-file at all. The price is memory (it counts against the cap, once a worker) and a snapshot: changed files show after
-the executor is opened again. Files too large for that belong in a `.duckdb` file, which is read page by page.
+Small CSV and JSON files are read into a worker's memory when it opens. Parquet and large files are views: outside
+access is closed but for these files, and they are read when a query asks for them.
 """
 
 from collections.abc import Mapping

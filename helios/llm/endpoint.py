@@ -6,6 +6,7 @@ without checking it.
 
 import math
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -64,6 +65,7 @@ class OpenAiEndpoint:
         self._model = model
         self._key = api_key
         self._client: openai.AsyncOpenAI | None = None
+        self._form = _Form()
 
     @property
     def model(self) -> str:
@@ -78,18 +80,20 @@ class OpenAiEndpoint:
             "type": "json_schema",
             "json_schema": {"name": schema.get("title", "reply"), "schema": schema, "strict": True},
         }
-        try:
-            response = await self._connection().chat.completions.with_raw_response.create(
-                model=self._model,
-                messages=turns,
-                response_format=shape,
-                temperature=0.0,
-                max_tokens=max_tokens,
-                timeout=timeout,
-            )
-        except openai.APIError as error:
-            return self._undelivered(error)
-        return self._read(response.http_response.content)
+        while True:
+            form = self._form
+            try:
+                response = await self._connection().chat.completions.with_raw_response.create(
+                    model=self._model, messages=turns, response_format=shape, timeout=timeout,
+                    **form.arguments(max_tokens),
+                )  # fmt: skip
+            except openai.APIError as error:
+                other = form.other(error)
+                if other == form:
+                    return self._undelivered(error)
+                self._form = other
+                continue
+            return self._read(response.http_response.content)
 
     async def models(self, *, timeout: float) -> tuple[str, ...] | Undelivered:
         """Names of the models that the server offers."""
@@ -165,6 +169,32 @@ class OpenAiEndpoint:
         text = choice.message.content or ""
         text = text.replace(self._key, "***") if self._key else text
         return Reply(text, truncated=choice.finish_reason == "length", usage=usage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a model wants its parameters; models that reason refuse what all others know."""
+
+    limit: str = "max_tokens"
+    temperature: bool = True
+
+    def arguments(self, max_tokens: int) -> dict[str, Any]:
+        greedy = {"temperature": 0.0} if self.temperature else {}
+        return {self.limit: max_tokens, **greedy}
+
+    def other(self, error: openai.APIError) -> "_Form":
+        """The form that a refusal asks for, or the same one; each part changes once at most."""
+        if not isinstance(error, openai.BadRequestError):
+            return self
+        message = error.message
+        refused = error.code in ("unsupported_parameter", "unsupported_value") or "not support" in message
+        if not refused:
+            return self
+        if self.limit == "max_tokens" and "max_completion_tokens" in message:
+            return replace(self, limit="max_completion_tokens")
+        if self.temperature and (error.param == "temperature" or "'temperature'" in message):
+            return replace(self, temperature=False)
+        return self
 
 
 async def _bounded(response: httpx2.Response) -> None:

@@ -135,9 +135,9 @@ class Consolidator:
 
         `predicates` are labels of IRIs, for triples.
         """
-        made: list[tuple[EvidenceItem, Sequence[str], float, bool]] = []
-        for result in results:
-            made.append((*item_of(result), result.confidence, True))
+        made: list[tuple[EvidenceItem, list[str], float, bool]] = [
+            (*item_of(result), result.confidence, True) for result in results
+        ]
         for reply in replies:
             for execution in reply.executions:
                 if execution.made_by not in FROM_MEANING:

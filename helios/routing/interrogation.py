@@ -122,7 +122,7 @@ class _Inquiry:
     def execute(self, candidate: Candidate, made_by: MadeBy) -> str:
         """Run a query that was not run before; empty where it gave rows, else what was wrong."""
         query = candidate.query
-        if normalised(query.text) in {normalised(attempt.query.text) for attempt in self.attempts}:
+        if normalised(query) in {normalised(attempt.query) for attempt in self.attempts}:
             return "the same query had been tried"
         started = perf_counter()
         try:

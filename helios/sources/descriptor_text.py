@@ -63,9 +63,10 @@ def estimated_tokens(shown: str) -> int:
     return int(len(shown) / CHARACTERS_PER_TOKEN) + 1
 
 
-def identifier(name: str) -> str:
-    """A name as SQL has it, in quotes where it needs them."""
-    if PLAIN.fullmatch(name) and name.lower() not in RESERVED:
+def identifier(name: str, dialect: str = "") -> str:
+    """A name as SQL has it, in quotes where it needs them: in PostgreSQL a name without them means lower case."""
+    folded = dialect == "postgres" and name != name.lower()
+    if PLAIN.fullmatch(name) and name.lower() not in RESERVED and not folded:
         return name
     return '"' + name.replace('"', '""') + '"'
 
@@ -119,7 +120,7 @@ def _with_omissions(shown: Descriptor, whole: Descriptor) -> str:
     left_out = 0
     match schema, all_of_it:
         case RelationalSchema(), RelationalSchema():
-            lines += map(_table, schema.tables)
+            lines += (_table(table, schema.dialect) for table in schema.tables)
             left_out = len(all_of_it.tables) - len(schema.tables)
             noun, mark = "tables", "--"
         case RdfSchema(), RdfSchema():
@@ -140,21 +141,24 @@ def _with_omissions(shown: Descriptor, whole: Descriptor) -> str:
     return "\n".join(lines)
 
 
-def _table(table: TableSchema) -> str:
+def _table(table: TableSchema, dialect: str) -> str:
+    def named(*names: str) -> str:
+        return ", ".join(identifier(name, dialect) for name in names)
+
     key = [column.name for column in table.columns if column.primary_key]
     parts = []
     for column in table.columns:
         alone = " PRIMARY KEY" if column.primary_key and len(key) == 1 else ""
-        parts.append((f"{identifier(column.name)} {_one_line(column.type)}".rstrip() + alone, _notes(column)))
+        parts.append((f"{named(column.name)} {_one_line(column.type)}".rstrip() + alone, _notes(column)))
     if len(key) > 1:
-        parts.append((f"PRIMARY KEY ({', '.join(map(identifier, key))})", ""))
+        parts.append((f"PRIMARY KEY ({named(*key)})", ""))
     for foreign in table.foreign_keys:
-        own, other = (", ".join(map(identifier, names)) for names in (foreign.columns, foreign.referred))
-        parts.append((f"FOREIGN KEY ({own}) REFERENCES {identifier(foreign.table)} ({other})", ""))
+        own, other = named(*foreign.columns), named(*foreign.referred)
+        parts.append((f"FOREIGN KEY ({own}) REFERENCES {named(foreign.table)} ({other})", ""))
     notes = [_one_line(table.comment)] if table.comment else []
     if table.row_count is not None:
         notes.insert(0, f"{table.row_count:,} rows")
-    lines = [f"CREATE TABLE {identifier(table.name)} (" + (f" -- {'; '.join(notes)}" if notes else "")]
+    lines = [f"CREATE TABLE {named(table.name)} (" + (f" -- {'; '.join(notes)}" if notes else "")]
     for number, (part, note) in enumerate(parts):
         comma = "," if number < len(parts) - 1 else ""
         lines.append(f"  {part}{comma}" + (f" -- {note}" if note else ""))

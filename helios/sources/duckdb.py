@@ -8,10 +8,10 @@ from pathlib import Path
 
 from helios.executors.base import Executor
 from helios.executors.pool import Engine
+from helios.executors.sql.data_files import file_reader
 from helios.executors.values import Value
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Column, ForeignKey, TableSchema
-from helios.sources.reading import file_reader
 from helios.sources.relational import Catalogue, Reader, RelationalSource, WorkerReader
 from helios.sources.spec import DuckDbSpec, SourceSpec
 

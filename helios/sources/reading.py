@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from helios.errors import ConfigError, QueryFailed, SourceUnavailable
+from helios.errors import QueryFailed, SourceUnavailable
+from helios.executors.sql.data_files import allowed_paths, select_from
 from helios.executors.values import Value
-
-READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json", "jsonl": "read_json"}
 
 
 def open_sqlite(options: Mapping[str, Any]) -> "SqliteReading":
@@ -59,12 +58,10 @@ def open_duckdb(options: Mapping[str, Any]) -> "DuckDbReading":
         connection = duckdb.connect(path or ":memory:", read_only=path is not None)
         connection.execute("SET threads = 1")
         for name, file in files.items():
-            location = "'" + file.replace("'", "''") + "'"
             identifier = '"' + name.replace('"', '""') + '"'
-            connection.execute(f"CREATE VIEW {identifier} AS SELECT * FROM {file_reader(Path(file))}({location})")
+            connection.execute(f"CREATE VIEW {identifier} AS {select_from(Path(file))}")
         if files:
-            allowed = ", ".join("'" + file.replace("'", "''") + "'" for file in files.values())
-            connection.execute(f"SET allowed_paths = [{allowed}]")
+            connection.execute(allowed_paths(map(Path, files.values())))
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except duckdb.Error as error:
@@ -86,12 +83,3 @@ class DuckDbReading:
             return [column[0] for column in result.description], result.fetchall()
         except duckdb.Error as error:
             raise QueryFailed(str(error)) from None
-
-
-def file_reader(file: Path) -> str:
-    """The table function that reads a file, by its ending; ConfigError for an ending that none reads."""
-    for ending in reversed(file.name.lower().removesuffix(".gz").removesuffix(".zst").split(".")):
-        if ending in READERS:
-            return READERS[ending]
-        break
-    raise ConfigError(f"{file}: expected a file that ends in {', '.join(f'.{ending}' for ending in READERS)}")

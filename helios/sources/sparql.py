@@ -39,7 +39,7 @@ class SparqlSource(GraphSource):
 
 
 def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -> SparqlSource:
-    """An endpoint from its registration; ConfigError where an environment variable with a secret is not set."""
+    """An endpoint from its registration; SourceUnavailable where a secret is not set."""
     assert isinstance(spec, SparqlSpec)
     return SparqlSource(
         name, spec.url, prefixes=spec.prefixes, limits=spec.limits, user=spec.user,

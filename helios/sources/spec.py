@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from helios.config import Section
-from helios.errors import ConfigError
+from helios.errors import ConfigError, SourceUnavailable
 from helios.executors.address import BOLT_SCHEMES, read_address
 from helios.executors.base import Limits
 from helios.sources.kinds import kind_named, kind_names
@@ -222,11 +222,13 @@ def plain_spec(spec: SourceSpec) -> dict[str, Any]:
 
 
 def secret(variable: str | None, *, source: str) -> str | None:
-    """What the environment variable holds; ConfigError where it is named but not set."""
+    """What the environment variable holds; SourceUnavailable where it is named but not set."""
     if variable is None:
         return None
     if variable not in os.environ:
-        raise ConfigError(f"source {source!r}: the environment variable {variable} is not set; it holds the secret")
+        raise SourceUnavailable(
+            f"source {source!r}: the environment variable {variable} is not set; it holds the secret"
+        )
     return os.environ[variable]
 
 

@@ -72,6 +72,11 @@ NEO4J = [
     ("MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m",
      "MATCH (n) CALL (n) { MATCH (n)--(m) RETURN m } RETURN m"),
     ("RETURN `a``b`.c", "RETURN `a``b`.c"),
+    ("MATCH (n:A:B:C) RETURN n", "MATCH (n:A:B:C) RETURN n"),
+    ("MATCH (n:A&B&C) RETURN n", "MATCH (n:A:B:C) RETURN n"),
+    ("MATCH (n:(A&B)|C) RETURN n", "MATCH (n:(A&B)|(C)) RETURN n"),
+    ("MATCH (n:!(A&B)) RETURN n", "MATCH (n:!(A&B)) RETURN n"),
+    ("MATCH (n:A|B|C)-[:X|Y|Z]->() RETURN n", "MATCH (n:A|B|C)-[:X|Y|Z]->() RETURN n"),
 ]  # fmt: skip
 
 

@@ -110,6 +110,39 @@ def test_a_cut_off_reply_says_so(scripted_llm, connect):
     assert "cut off after 5 tokens" in outcome.detail
 
 
+def test_a_model_that_wants_other_parameters_gets_them(scripted_llm, connect):
+    """As OpenAI's models that reason refuse them."""
+
+    def refused(parameter: str, code: str, words: str):
+        error = {"error": {"code": code, "param": parameter, "message": words}}
+        return scripted_llm.Response(json.dumps(error).encode(), status=400)
+
+    def script(body):
+        if "max_tokens" in body:
+            words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+            return refused("max_tokens", "unsupported_parameter", words)
+        if "temperature" in body:
+            words = "Unsupported value: 'temperature' does not support 0.0 with this model."
+            return refused("temperature", "unsupported_value", words)
+        return scripted_llm.as_json({"rows": [1]})
+
+    scripted_llm.script = script
+    client = connect()
+    for _ in range(2):
+        (outcome,) = client.ask([ask_for("Which?")], budget=client.budget())
+        assert isinstance(outcome, Answer)
+    assert len(scripted_llm.requests) == 4  # what was learned is kept
+    assert scripted_llm.requests[-1]["max_completion_tokens"] == 64
+
+
+def test_other_refusals_change_nothing(scripted_llm, connect):
+    words = "max_tokens is too large"
+    scripted_llm.say(scripted_llm.Response(json.dumps({"error": {"message": words}}).encode(), status=400))
+    client = connect()
+    (outcome,) = client.ask([ask_for("Which?")], budget=client.budget())
+    assert isinstance(outcome, Failure) and words in outcome.detail and len(scripted_llm.requests) == 1
+
+
 def test_a_refusal_is_not_asked_again(scripted_llm, connect):
     scripted_llm.say(scripted_llm.completion(None, refusal="I can't\nhelp with that."))
     client = connect()

@@ -154,6 +154,13 @@ def test_a_corpus_is_searched_with_a_written_passage(scripted_llm, asker, papers
 
 
 def test_normalised_queries():
-    assert normalised("SELECT  a\nFROM t ;") == normalised("select a from T")
-    assert normalised("SELECT 'A'") != normalised("SELECT 'a'")
-    assert normalised("{ <http://x/A> ?p ?o }") != normalised("{ <http://x/a> ?p ?o }")
+    def plain(text, language=Language.SQL):
+        return normalised(NativeQuery(language, text))
+
+    assert plain("SELECT  a\nFROM t ;") == plain("select a from T")
+    assert plain("SELECT 'A'") != plain("SELECT 'a'") and plain('SELECT "A"') != plain('SELECT "a"')
+    assert plain("{ <http://x/A> ?p ?o }") != plain("{ <http://x/a> ?p ?o }")
+    for text in ("MATCH (n:Person) RETURN n.name", "SELECT ?s { ?s a :Person }"):
+        language = Language.CYPHER if "MATCH" in text else Language.SPARQL
+        assert plain(text, language) == plain(text.replace(" ", "\n"), language)
+        assert plain(text, language) != plain(text.replace(":Person", ":person"), language)

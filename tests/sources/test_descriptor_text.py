@@ -7,11 +7,14 @@ from helios.sources.descriptor import (
     Column,
     CorpusSchema,
     Descriptor,
+    ForeignKey,
     GraphSchema,
     NodeLabel,
     RdfSchema,
     RdfTerm,
+    RelationalSchema,
     RelationshipType,
+    TableSchema,
 )
 from helios.sources.descriptor_text import estimated_tokens, identifier, shortener, text
 from helios.sources.linking import linked, local_name
@@ -79,9 +82,18 @@ def test_relationships_come_with_their_labels():
     assert all({kind.start, kind.end} <= names for kind in part.relationships)
 
 
+def test_names_with_capitals_are_quoted_for_postgresql():
+    key = ForeignKey(("userId",), "Users", ("Id",))
+    table = TableSchema("posts", (Column("createdAt", "timestamp"), Column("userId", "int")), (key,))
+    shown = text(Descriptor("blog", "postgresql", Language.SQL, RelationalSchema("postgres", (table,))))
+    assert '"createdAt" timestamp' in shown and 'FOREIGN KEY ("userId") REFERENCES "Users" ("Id")' in shown
+    assert "CREATE TABLE posts" in shown
+
+
 def test_names():
     assert identifier("plain_1") == "plain_1"
     assert identifier("order") == '"order"'
+    assert identifier("createdAt", "sqlite") == "createdAt" and identifier("createdAt", "postgres") == '"createdAt"'
     assert identifier('a "b"') == '"a ""b"""'
     assert local_name("http://x/y#z") == "z" and local_name("urn:a:b") == "b" and local_name("x") == "x"
     short = shortener((("", EX), ("p", f"{EX}p/")))

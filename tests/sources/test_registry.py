@@ -177,8 +177,21 @@ def test_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     assert secret("SHOP_PASSWORD", source="shop") == "x"
     assert secret(None, source="shop") is None
     monkeypatch.delenv("SHOP_PASSWORD")
-    with pytest.raises(ConfigError, match="SHOP_PASSWORD is not set"):
+    with pytest.raises(SourceUnavailable, match="SHOP_PASSWORD is not set"):
         secret("SHOP_PASSWORD", source="shop")
+
+
+@pytest.mark.parametrize("registered", [
+    {"kind": "postgresql", "url": "postgresql://reader@127.0.0.1:1/x"}, {"kind": "bolt", "url": "bolt://127.0.0.1:1"},
+    {"kind": "sparql", "url": "http://127.0.0.1:1/sparql"},
+])  # fmt: skip
+def test_a_secret_that_is_not_set_makes_its_source_unavailable(tmp_path: Path, registered):
+    with Registry.open(tmp_path / "sources.yaml", create=True) as registry:
+        registry.add("locked", registered | {"password_env": "HELIOS_NEVER_SET", "user": "u"})
+        source = registry.source("locked")
+        for what in (source.descriptor, source.check, lambda: source.find_values(["a"])):
+            with pytest.raises(SourceUnavailable, match="HELIOS_NEVER_SET"):
+                what()
 
 
 def test_a_registry_follows_its_file(tmp_path: Path, database: Path, caplog: pytest.LogCaptureFixture):

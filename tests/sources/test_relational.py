@@ -9,10 +9,10 @@ import pytest
 
 from helios.errors import ConfigError, QueryRejected
 from helios.executors.base import Language, NativeQuery
+from helios.executors.sql.data_files import file_reader
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Column, Descriptor, ForeignKey, RelationalSchema, TableSchema
 from helios.sources.descriptor_text import estimated_tokens, text
-from helios.sources.duckdb import file_reader
 from helios.sources.kinds import kind_named
 from helios.sources.linking import linked
 from helios.sources.registry import Registry
@@ -176,6 +176,17 @@ def test_duckdb_over_files(tmp_path: Path):
         assert source.find_values(["aare"])[0].place == ("some rivers", "name")
         result = source.execute(NativeQuery(Language.SQL, "SELECT city FROM cities ORDER BY people DESC LIMIT 1"))
         assert result.rows == (("Basel",),)
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize("name", ["Sales.CSV", "sales.ndjson"])
+def test_what_is_described_can_be_asked(tmp_path: Path, name: str):
+    (tmp_path / name).write_text("a,b\n1,x\n" if name.endswith("CSV") else '{"a": 1, "b": "x"}\n')
+    source = open_relational(tmp_path, kind="duckdb", files={"sales": name})
+    try:
+        assert tables_of(source)["sales"].row_count == 1 and source.find_values(["x"])
+        assert source.execute(NativeQuery(Language.SQL, "SELECT a, b FROM sales")).rows == ((1, "x"),)
     finally:
         source.close()
 

@@ -119,21 +119,26 @@ class Renderer:
         return f"*{low}..{high}" if low or high else "*"
 
     def labels(self, labels: s.Labels) -> str:
-        """A label expression."""
+        """A label expression: plain labels as `A:B:C`, which all versions of the language know.
+
+        Neo4j refuses that form beside `&`, `|` and `!`, so an expression with more than plain labels has `&` alone.
+        """
+        if (names := _chain(labels, "&")) is not None:
+            return ":".join(map(self.name, names))
+        return self._label_expression(labels)
+
+    def _label_expression(self, labels: s.Labels) -> str:
         match labels:
             case s.LabelName():
                 return self.name(labels.name)
             case s.AnyLabel():
                 return "%"
             case s.NotLabel():
-                return f"!({self.labels(labels.operand)})"
+                return f"!({self._label_expression(labels.operand)})"
             case s.LabelPair():
-                # plain labels in the form that all versions of the language know
-                left, right = self.labels(labels.left), self.labels(labels.right)
-                if all(isinstance(part, s.LabelName) for part in (labels.left, labels.right)):
-                    return f"{left}{':' if labels.operator == '&' else '|'}{right}"
-                if labels.operator == "|" and isinstance(labels.right, s.LabelName) and "&" not in left + right:
-                    return f"{left}|{right}"
+                if (names := _chain(labels, labels.operator)) is not None:
+                    return labels.operator.join(map(self.name, names))
+                left, right = (self._label_expression(part) for part in (labels.left, labels.right))
                 return f"({left}){labels.operator}({right})"
 
     def variable(self, variable: str) -> str:
@@ -267,6 +272,17 @@ class Renderer:
 
     def _properties(self, properties: s.MapOf | s.Parameter | None) -> str:
         return "" if properties is None else " " + self.write(properties)
+
+
+def _chain(labels: s.Labels, operator: str) -> list[str] | None:
+    """The names of plain labels that one operator joins, None for anything else."""
+    match labels:
+        case s.LabelName():
+            return [labels.name]
+        case s.LabelPair() if labels.operator == operator:
+            left, right = _chain(labels.left, operator), _chain(labels.right, operator)
+            return None if left is None or right is None else left + right
+    return None
 
 
 def conditions_of(match: s.Match) -> list[s.Expression]:

@@ -5,19 +5,16 @@ fetched, memory and threads are limited, nothing is spilt to disk.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
+from helios.errors import ConfigError, QueryFailed, QueryRejected, SourceUnavailable
+from helios.executors.sql.data_files import PACKED, allowed_paths, file_reader, select_from
 from helios.executors.sql.functions import BEFORE_PARENTHESIS, DUCKDB, SYSTEM_PREFIXES
 from helios.executors.values import Value
 
-READERS = {
-    ".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv",
-    ".json": "read_json", ".jsonl": "read_json", ".ndjson": "read_json",
-}  # fmt: skip
 DEFINITIONS = """
     SELECT view_name, sql FROM duckdb_views() WHERE NOT internal
     UNION ALL SELECT function_name, string_agg(macro_definition, ' ') FROM duckdb_functions()
@@ -27,6 +24,10 @@ KNOWN = DUCKDB | BEFORE_PARENTHESIS | {"count_star", "list_value", "struct_pack"
 _STRING = re.compile(r"'(?:[^']|'')*'")
 _NAME = re.compile(r'"((?:[^"]|"")+)"|([^\W\d]\w*)')
 _CALLED = re.compile(rf"(?:{_NAME.pattern})\s*\(")
+TEXT_BYTES = 2**25
+"""CSV and JSON files up to this size are read into memory once; larger ones are read anew by every query."""
+PACKED_BYTES = 2**22
+"""The same for packed ones."""
 CHUNK = 256
 """Rows fetched at once."""
 OVERHEAD = 2**28
@@ -48,13 +49,15 @@ def open_session(options: Mapping[str, Any]) -> "DuckdbSession":
     }  # fmt: skip
     try:
         connection = duckdb.connect(path or ":memory:", read_only=path is not None, config=settings)
-        for name, file in options["files"].items():
-            _load(connection, name, Path(file))
+        files = {name: Path(file) for name, file in options["files"].items()}
+        views = {name.casefold() for name, file in files.items() if _add(connection, name, file)}
+        if views:
+            connection.execute(allowed_paths(file for name, file in files.items() if name.casefold() in views))
         for statement in ("SET enable_external_access = false", "SET lock_configuration = true"):
             connection.execute(statement)
     except (duckdb.Error, OSError) as error:
         raise SourceUnavailable(f"{path or 'the data files'} cannot be opened with DuckDB: {error}") from error
-    return DuckdbSession(connection, closed_names(connection))
+    return DuckdbSession(connection, closed_names(connection, ours=views))
 
 
 class DuckdbSession:
@@ -78,9 +81,13 @@ class DuckdbSession:
         return [column[0] for column in result.description or ()], _rows(result)
 
 
-def closed_names(connection: Any) -> dict[str, str]:
-    """Views and macros whose text calls what is not listed, reads tables of the system, or uses another such one."""
-    bodies = {name.casefold(): text or "" for name, text in connection.execute(DEFINITIONS).fetchall()}
+def closed_names(connection: Any, *, ours: Collection[str] = ()) -> dict[str, str]:
+    """Views and macros whose text calls what is not listed, reads tables of the system, or uses another such one.
+
+    Views of `ours`, over data files, are none of the file's.
+    """
+    defined = connection.execute(DEFINITIONS).fetchall()
+    bodies = {name.casefold(): text or "" for name, text in defined if name.casefold() not in ours}
     closed: dict[str, str] = {}
     for name, text in bodies.items():
         plain = _STRING.sub("''", text)
@@ -127,13 +134,19 @@ def _failure(error: Exception) -> QueryFailed | QueryRejected:
     return QueryFailed(str(error).split("\n\nStack Trace", 1)[0])
 
 
-def _load(connection: Any, name: str, file: Path) -> None:
-    """Read a data file into a table of memory."""
-    suffix = next((suffix for suffix in reversed(file.suffixes) if suffix in READERS), None)
-    if suffix is None:
-        raise SourceUnavailable(f"{file}: not a kind of data file that is known ({', '.join(READERS)})")
-    quoted, path = name.replace('"', '""'), str(file).replace("'", "''")
-    connection.execute(f"CREATE TABLE \"{quoted}\" AS FROM {READERS[suffix]}('{path}')")
+def _add(connection: Any, name: str, file: Path) -> bool:
+    """Add a data file: Parquet and large files as views that are read when they are asked, small texts as tables.
+
+    Whether it is a view.
+    """
+    try:
+        rows, size = select_from(file), file.stat().st_size
+    except ConfigError as error:
+        raise SourceUnavailable(str(error)) from None
+    view = file_reader(file) == "read_parquet" or size > (PACKED_BYTES if file.suffix.lower() in PACKED else TEXT_BYTES)
+    quoted = name.replace('"', '""')
+    connection.execute(f'CREATE {"VIEW" if view else "TABLE"} "{quoted}" AS {rows}')
+    return view
 
 
 def _value(value: Any) -> Value:

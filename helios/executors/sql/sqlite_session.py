@@ -4,9 +4,11 @@ The file is opened read-only, `query_only` is on, the authorizer knows what may 
 nothing can be attached, lengths and memory are limited, temporary data stays in memory.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -46,16 +48,38 @@ def open_session(options: Mapping[str, Any]) -> "SqliteSession":
     if not path.is_file():
         raise SourceUnavailable(f"{path}: there is no such database file")
     try:
-        return SqliteSession(_connect(path, options["max_memory"]), system_tables=options.get("system_tables", False))
+        return SqliteSession(path, options["max_memory"], system_tables=options.get("system_tables", False))
     except (sqlite3.Error, OSError) as error:
         raise SourceUnavailable(f"{path} cannot be opened as a SQLite database: {error}") from error
 
 
-class SqliteSession:
-    """An open database inside a worker."""
+@dataclass(frozen=True, slots=True)
+class _FileState:
+    """Which file it is and how it must be read; of one that is read without locks, also how it was written last."""
 
-    def __init__(self, connection: sqlite3.Connection, *, system_tables: bool) -> None:
-        self._connection = connection
+    immutable: bool
+    """In WAL mode and without a log: to read it with locks would mean to write one."""
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> "_FileState":
+        with path.open("rb") as file:
+            header = file.read(20)
+            status = os.fstat(file.fileno())
+        log = path.with_name(path.name + "-wal")
+        immutable = header[18:20] == b"\x02\x02" and not log.exists()
+        stamp = (status.st_dev, status.st_ino)
+        return cls(immutable, (*stamp, status.st_size, status.st_mtime_ns) if immutable else stamp)
+
+
+class SqliteSession:
+    """An open database inside a worker; it is opened anew where its file is another one than before."""
+
+    def __init__(self, path: Path, max_memory: int, *, system_tables: bool) -> None:
+        self._path = path
+        self._max_memory = max_memory
+        self._state = _FileState.of(path)
+        self._connection = _connect(path, max_memory, immutable=self._state.immutable)
         self._open = TABLES | (SYSTEM_TABLES["sqlite"] if system_tables else frozenset())
         self._tables: frozenset[str] = frozenset()
         self._shadows: frozenset[str] = frozenset()
@@ -65,11 +89,32 @@ class SqliteSession:
 
     def run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
         """Columns and rows, read as they are wanted; QueryRejected or QueryFailed."""
+        self._follow()
         try:
-            return self._run(text, parameters)
+            columns, rows = self._run(text, parameters)
         except QueryRejected:
             self._read_tables()  # the schema may have changed since
-            return self._run(text, parameters)
+            columns, rows = self._run(text, parameters)
+        return columns, self._unchanged(rows) if self._state.immutable else rows
+
+    def _follow(self) -> None:
+        """Open the file anew where another process has written it, or put another one in its place."""
+        try:
+            state = _FileState.of(self._path)
+            if state == self._state:
+                return
+            connection = _connect(self._path, self._max_memory, immutable=state.immutable)
+        except (sqlite3.Error, OSError) as error:
+            raise QueryFailed(f"the database file has changed and cannot be opened again: {error}") from error
+        self._connection.close()
+        self._connection, self._state = connection, state
+        self._read_tables()
+
+    def _unchanged(self, rows: Iterator[Sequence[Value]]) -> Iterator[Sequence[Value]]:
+        """Rows of a file that is read without locks: QueryFailed where somebody wrote it meanwhile."""
+        yield from rows
+        if _FileState.of(self._path) != self._state:
+            raise QueryFailed("another process wrote the database while the query read it; ask again")
 
     def _run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
         bound = {name: _bound(value) for name, value in parameters.items()}
@@ -139,8 +184,9 @@ def _failure(error: Exception) -> QueryFailed | QueryRejected:
     return QueryFailed(message)
 
 
-def _connect(path: Path, max_memory: int) -> sqlite3.Connection:
-    connection = sqlite3.connect(_uri(path), uri=True, isolation_level=None, cached_statements=16)
+def _connect(path: Path, max_memory: int, *, immutable: bool) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path))}?mode=ro" + ("&immutable=1" if immutable else "")
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=16)
     connection.text_factory = _text
     for limit, value in LIMITS.items():
         connection.setlimit(limit, value)
@@ -151,15 +197,6 @@ def _connect(path: Path, max_memory: int) -> sqlite3.Connection:
         connection.execute(f"PRAGMA {pragma}").fetchall()
     connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
     return connection
-
-
-def _uri(path: Path) -> str:
-    """Read-only; immutable only where the file is in WAL mode and has no log: reading it would have to write one."""
-    with path.open("rb") as file:
-        header = file.read(20)
-    log = path.with_name(path.name + "-wal")
-    immutable = header[18:20] == b"\x02\x02" and not log.exists()
-    return f"file:{quote(str(path))}?mode=ro" + ("&immutable=1" if immutable else "")
 
 
 def _lower(name: str) -> str:

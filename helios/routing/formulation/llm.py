@@ -79,7 +79,7 @@ class LlmFormulator:
         if isinstance(outcome, Failure):
             return outcome
         query = NativeQuery(source.language, outcome.value.query.strip())
-        if normalised(query.text) in {normalised(t.query.text) for t in tried}:
+        if normalised(query) in {normalised(t.query) for t in tried}:
             return Failure(FailureKind.CONTRADICTORY, "the model wrote a query again that had been tried")
         return Candidate(query, CONFIDENCE, outcome.value.explanation)
 
@@ -132,10 +132,15 @@ class LlmFormulator:
         return outcome
 
 
-def normalised(query: str) -> str:
-    """A query without what makes no difference: white space, case outside quotations, a last semicolon."""
-    parts = re.split(r"('(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"|<[^<>\s]*>)", query.strip().rstrip(";"))
-    folded = [part if i % 2 else re.sub(r"\s+", " ", part.lower()) for i, part in enumerate(parts)]
+def normalised(query: NativeQuery) -> str:
+    """A query without what makes no difference: white space, a last semicolon, and in SQL case outside quotations.
+
+    Labels, prefixed names and variables of the other languages differ by case: `:person` is not `:Person`.
+    """
+    parts = re.split(r"('(?:[^']|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|<[^<>\s]*>)", query.text.strip().rstrip(";"))
+    blind = query.language is Language.SQL
+    plain = [re.sub(r"\s+", " ", part.lower() if blind else part) for part in parts[::2]]
+    folded = [plain[i // 2] if i % 2 == 0 else part for i, part in enumerate(parts)]
     return re.sub(r"\s*([(),.{}=<>])\s*", r"\1", "".join(folded)).strip()
 
 

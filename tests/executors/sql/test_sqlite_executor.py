@@ -146,6 +146,51 @@ def test_a_table_that_comes_later_can_be_read(tmp_path):
         connection.close()
 
 
+def test_what_another_process_writes_is_seen(tmp_path):
+    """A file in WAL mode without a log is read without locks: it is opened anew once somebody has written it."""
+    path = tmp_path / "wal.sqlite"
+
+    def write(*, keep_open=False):
+        writer = sqlite3.connect(path)
+        writer.execute("PRAGMA journal_mode = wal")
+        writer.execute("CREATE TABLE IF NOT EXISTS a (x)")
+        writer.executemany("INSERT INTO a VALUES (?)", [(number,) for number in range(1000)])
+        writer.commit()
+        if not keep_open:
+            writer.close()
+        return writer
+
+    def rows():
+        return executor.execute(sql("SELECT count(*) FROM a")).rows[0][0]
+
+    write()
+    executor = SqliteExecutor(path, workers=1)
+    try:
+        assert rows() == 1000
+        write()
+        assert rows() == 2000
+        writer = write(keep_open=True)
+        assert rows() == 3000
+        writer.close()
+        assert rows() == 3000
+    finally:
+        executor.close()
+
+
+def test_a_file_in_the_place_of_another_is_read(tmp_path):
+    for number, name in enumerate(("a.sqlite", "b.sqlite")):
+        with sqlite3.connect(tmp_path / name) as connection:
+            connection.execute(f"CREATE TABLE a AS SELECT {number} AS x")
+        connection.close()
+    executor = SqliteExecutor(tmp_path / "a.sqlite", workers=1)
+    try:
+        assert executor.execute(sql("SELECT x FROM a")).rows == ((0,),)
+        (tmp_path / "b.sqlite").replace(tmp_path / "a.sqlite")
+        assert executor.execute(sql("SELECT x FROM a")).rows == ((1,),)
+    finally:
+        executor.close()
+
+
 @pytest.mark.parametrize("open_writer", [True, False])
 def test_a_database_with_a_write_ahead_log_is_read(tmp_path, open_writer):
     path = tmp_path / "wal.sqlite"
