@@ -15,34 +15,35 @@ A search is Algorithm 1 of the HELIOS paper; each stage takes the question's `Se
     judge      what a score means: the chance that an edge is evidence          helios.retrieval.probability
 """
 
+import copy
+import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.bounded import Bounded
 from helios.config import Config, load_config
 from helios.corpus.where import Where
-from helios.errors import HeliosError, IndexFormatError
+from helios.errors import ConfigError, HeliosError
+from helios.following import Follower
 from helios.graph import DataGraph
-from helios.index.products import load_kernels
 from helios.index.reader import Corpus, IndexReader
 from helios.index.search import EdgeSearch
 from helios.index.settings import search_settings
 from helios.index.snapshot import Snapshot
 from helios.index.visible import Query, Threads, query_of
-from helios.once import once
+from helios.opened import OpenSnapshot, Stages
 from helios.retrieval.explain import explain_edge
 from helios.retrieval.pipeline import Models, Pipeline
-from helios.retrieval.probability import EvidenceModel
-from helios.retrieval.state import SearchState, Stage, run_stages
+from helios.retrieval.state import SearchState, run_stages
 from helios.types import Evidence, EvidenceEdge
 
 if TYPE_CHECKING:
@@ -50,30 +51,35 @@ if TYPE_CHECKING:
     from helios.models.encoder import TokenEncoder
     from helios.reading.base import Answer, Reader
 
-Stages = Callable[[Sequence[Stage]], Iterable[Stage]]
-
 
 class Engine:
-    """A snapshot of an index and the models that search it; threads may share it, and get what one thread gets."""
+    """A snapshot of an index and the models that search it; threads may share it, and get what one thread gets.
+
+    It goes on with its snapshot until `refresh` takes a newer one. A question sees one snapshot from start to end.
+    """
 
     def __init__(
         self, snapshot: Snapshot, config: Config, *, threads: int | None = None, stages: Stages | None = None,
-        models: Models | None = None,
+        models: Models | None = None, index: IndexReader | None = None, asked: Config | None = None,
     ) -> None:  # fmt: skip
-        """`models` lends what another engine has loaded; see `open` for the rest."""
-        self.snapshot = snapshot
-        self.config = config
-        self.index = IndexReader.of(snapshot)
+        """`models` and `index` are lent by another engine, `index` by one of this snapshot; see `open` for the rest.
+
+        `asked` are the settings from which those of a newer snapshot are made: `config` by default.
+        """
         self.threads = Threads(threads or 1)
         self.models = models or Models(threads=threads or os.cpu_count() or 1)
+        self.opened = OpenSnapshot(snapshot, config, self.models, stages or (lambda usual: usual), index=index)
+        self.follower: Follower | None = None
+        self._asked = asked or config
         self._own_models = models is None
-        self._arrange: Stages = stages or (lambda usual: usual)
-        self._views: Bounded[str, IndexReader] = Bounded(config.advanced.search.filters)
+        self._pinned = self._closed = False
+        self._swapping, self._refreshing = Lock(), Lock()
 
     @classmethod
     def open(
         cls, path: Path | str, *, config: Path | None = None, overrides: Sequence[str] = (),
         threads: int | None = None, stages: Stages | None = None, models: Models | None = None,
+        follow: float | None = None,
     ) -> "Engine":  # fmt: skip
         """Open an index folder; reads its manifest and what is deleted, models and data are loaded by the first search.
 
@@ -81,23 +87,65 @@ class Engine:
         "search.k=20"; those that the index's files depend on (`helios.index.settings`) are the build's. `stages` is
         given the usual stages and returns those to run, in order (`helios.retrieval.state`). `threads` work together on
         one question; by default one does, and only nodes that are read again are shared out to all processors. `models`
-        lends what another engine has loaded.
+        lends what another engine has loaded. With `follow` a thread refreshes the engine every so many seconds.
 
         Raises IndexFormatError for a foreign, damaged or newer index, ConfigError for a setting that is wrong or that
         contradicts the build.
         """
+        if follow is not None and not (follow > 0 and math.isfinite(follow)):
+            raise ConfigError(f"follow={follow}: expected seconds above 0")
         asked = load_config(config, overrides)
         snapshot = Snapshot.open(Path(path), verify=asked.advanced.search.verify)
         try:
-            return cls(snapshot, search_settings(snapshot, asked), threads=threads, stages=stages, models=models)
+            settings = search_settings(snapshot, asked)
+            engine = cls(snapshot, settings, threads=threads, stages=stages, models=models, asked=asked)
         except HeliosError:
             snapshot.close()
             raise
+        if follow is not None:
+            engine.follower = Follower(engine, follow)
+        return engine
 
     def __repr__(self) -> str:
         return (
             f"Engine({str(self.snapshot.directory)!r}, generation={self.snapshot.manifest.generation}, {self.index!r})"
         )
+
+    def refresh(self) -> bool:
+        """Take the current snapshot if it is not this one's; returns whether a newer one was taken.
+
+        New parts are opened, and if this engine was asked before also warmed by a search, before questions come to
+        them; questions that run end on the old snapshot, which closes after the last of them. What did not change is
+        not read again. Raises what `open` does, and the engine goes on with the old snapshot then.
+        """
+        with self._refreshing:
+            before = self.opened
+            if self._pinned or self._closed or before.snapshot.is_current():
+                return False
+            opened = self._successor(before)
+            with self._swapping:
+                self.opened = opened
+            before.release()
+            return True
+
+    @contextmanager
+    def pinned(self) -> Iterator["Engine"]:
+        """This engine over the snapshot that it has now: calls that must agree, while the engine may be refreshed.
+
+        with engine.pinned() as fixed:
+            evidence = fixed.search(question)
+            table = fixed.corpus.tables.get(evidence.edges[0].segment.segment_id.table_id)
+        """
+        if self._pinned:
+            yield self
+            return
+        with self._swapping:
+            opened = self.opened
+            opened.hold()
+        try:
+            yield self._over(opened)
+        finally:
+            opened.release()
 
     def search(
         self, question: str, *, k: int | None = None, where: str | Where | None = None, explain: bool = False,
@@ -110,9 +158,10 @@ class Engine:
         behind every score. After `seconds`, `search.deadline_ms` by default, stages leave out what they can, and a note
         says so. `budget` is what the question may spend on a language model, a fresh one by default.
         """
-        state = self.begin(question, k=k, where=where, seconds=seconds, budget=budget)
-        state = run_stages(state, self.pipeline.stages)
-        return self._evidence(state, explain=explain)
+        with self.pinned() as engine:
+            state = engine.begin(question, k=k, where=where, seconds=seconds, budget=budget)
+            state = run_stages(state, engine.pipeline.stages)
+            return engine._evidence(state, explain=explain)
 
     def search_many(
         self,
@@ -122,9 +171,13 @@ class Engine:
         where: str | Where | None = None,
         workers: int | None = None,
     ) -> list[Evidence]:
-        """The evidence of every question, in their order: what `search` gives, by as many workers as processors."""
-        with ThreadPoolExecutor(workers or os.cpu_count() or 1, thread_name_prefix="questions") as pool:
-            return list(pool.map(lambda question: self.search(question, k=k, where=where), questions))
+        """The evidence of every question, in their order: what `search` gives, by as many workers as processors.
+
+        All of them see one snapshot.
+        """
+        threads = ThreadPoolExecutor(workers or os.cpu_count() or 1, thread_name_prefix="questions")
+        with self.pinned() as engine, threads as pool:
+            return list(pool.map(lambda question: engine.search(question, k=k, where=where), questions))
 
     def ask(
         self, question: str, *, k: int = 50, where: str | Where | None = None, seconds: float | None = None
@@ -132,8 +185,9 @@ class Engine:
         """A short answer with checked citations, or an abstention that says why, from the k best edges."""
         from helios.reading.asking import answer_question
 
-        answer, _ = answer_question(self, self.reader, question, k=k, where=where, seconds=seconds)
-        return answer
+        with self.pinned() as engine:
+            answer, _ = answer_question(engine, engine.reader, question, k=k, where=where, seconds=seconds)
+            return answer
 
     def begin(
         self, question: str, *, k: int | None = None, where: str | Where | None = None, seconds: float | None = None,
@@ -162,37 +216,36 @@ class Engine:
 
     def view(self, where: str | Where | None) -> IndexReader:
         """What a filter leaves of the index; views of the last filters are kept."""
-        if where is None:
-            return self.index
-        condition = Where.parse(where) if isinstance(where, str) else where
-        return self._views.of(str(condition), lambda: self.index.narrowed(condition.nodes(self.index.corpus)))
+        return self.opened.view(where)
 
     def warm_up(self) -> None:
         """Load models and compile kernels now rather than in the first search; servers do this before they listen."""
         self.search("Which is the largest of them, and when was it opened?", k=1)
 
-    @once
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that is searched."""
+        return self.opened.snapshot
+
+    @property
+    def config(self) -> Config:
+        """The settings of searches of this snapshot."""
+        return self.opened.config
+
+    @property
+    def index(self) -> IndexReader:
+        """All nodes of the snapshot."""
+        return self.opened.index
+
+    @property
     def pipeline(self) -> Pipeline:
         """The stages of a search."""
-        built = self.index.encoder
-        encoder = self.models.encoder(self.config)
-        for part in self.index.parts:
-            if part.tokens.encoder["fingerprint"] != encoder.fingerprint:
-                raise IndexFormatError(
-                    f"{part.view.directory}: its vectors come from {built['name']} ({built['fingerprint'][:12]}), the "
-                    f"configured encoder is another ({encoder.fingerprint[:12]}): set encoder.model and "
-                    "encoder.adapter to those that it was built with, or rebuild"
-                )
-        usual = self.models.pipeline(self.config, self.index)
-        load_kernels()
-        return replace(usual, stages=tuple(self._arrange(usual.stages)))
+        return self.opened.pipeline
 
-    @once
+    @property
     def reader(self) -> "Reader":
         """What answers from evidence: `reading.reader`."""
-        from helios.reading.asking import load_reader
-
-        return load_reader(self)
+        return self.opened.reader
 
     @property
     def encoder(self) -> "TokenEncoder":
@@ -220,10 +273,18 @@ class Engine:
 
     def close(self) -> None:
         """Finish the searches that run, then let go of the snapshot; a later search may raise RuntimeError."""
+        if self._pinned:
+            return
+        if self.follower is not None:
+            self.follower.stop()
+        with self._refreshing:
+            if self._closed:
+                return
+            self._closed = True
         self.threads.close()
         if self._own_models:
             self.models.close()
-        self.snapshot.close()
+        self.opened.release()
 
     def __enter__(self) -> "Engine":
         return self
@@ -233,15 +294,29 @@ class Engine:
     ) -> None:
         self.close()
 
-    @once
-    def _judge(self) -> EvidenceModel:
-        folder = self.config.advanced.search.probability
-        return EvidenceModel.load(None if folder is None else Path(folder).expanduser())
+    def _over(self, opened: OpenSnapshot) -> "Engine":
+        """This engine over an open snapshot, for as long as somebody holds that."""
+        engine = copy.copy(self)
+        engine.opened, engine.follower, engine._pinned = opened, None, True
+        return engine
+
+    def _successor(self, before: OpenSnapshot) -> OpenSnapshot:
+        """The current snapshot, open and, where the one before was asked, warm."""
+        snapshot = Snapshot.open(before.snapshot.directory, verify=self._asked.advanced.search.verify)
+        try:
+            opened = before.successor(snapshot, search_settings(snapshot, self._asked))
+            if before.is_used:
+                self._over(opened).warm_up()
+                opened.take_reader(before)
+        except (HeliosError, OSError):
+            snapshot.close()
+            raise
+        return opened
 
     def _evidence(self, state: SearchState, *, explain: bool) -> Evidence:
         """Ranked edges with what their scores mean, their texts, links and, if asked, matches."""
         started = time.perf_counter()
-        judged = self._judge.judge(state)
+        judged = self.opened.judge.judge(state)
         index, encoder = state.index, self.pipeline.encoder
         edges = tuple(
             EvidenceEdge(

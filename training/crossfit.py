@@ -120,11 +120,8 @@ class CrossFitted:
         own = [*self.overrides, "rerank.backend=none"]
         if self.ranking is not None:
             own.append(f"search.ranker={self.ranking / FOLDS / str(fold)}")
-        engine = Engine(
-            self._snapshot, search_settings(self._snapshot, load_config(overrides=own)), models=self._models
-        )
-        engine.index = self._reader
-        return engine
+        settings = search_settings(self._snapshot, load_config(overrides=own))
+        return Engine(self._snapshot, settings, models=self._models, index=self._reader)
 
     @once
     def _snapshot(self) -> Snapshot:

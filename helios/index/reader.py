@@ -83,6 +83,17 @@ class PartFiles:
         self._agree("lexical", stored.passage_count, self.view.part.counts.passages, "titles")
         return stored
 
+    def take_over(self, before: "PartFiles") -> None:
+        """Have what was opened of the same files already."""
+        for name in ("corpus", "tokens", "postings", "titles"):
+            if name in before.__dict__:
+                self.__dict__[name] = before.__dict__[name]
+
+    def is_of(self, view: PartView) -> bool:
+        """Whether a part of another snapshot has these very files and this codebook."""
+        own = self.view
+        return (own.part.folder, own.part.files, own.codebook) == (view.part.folder, view.part.files, view.codebook)
+
     def _agree(self, component: str, found: int, expected: int, noun: str) -> None:
         """Kernels go over all nodes of the part in every component."""
         if found != expected:
@@ -106,15 +117,14 @@ class IndexReader:
         self._whole = whole
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "IndexReader":
-        """Everything in a snapshot that is not deleted."""
-        codebooks: dict[Path, Quantiser] = {}
+    def of(cls, snapshot: Snapshot, *, after: "IndexReader | None" = None) -> "IndexReader":
+        """Everything in a snapshot that is not deleted; files that `after`, of another one, has open are taken over."""
         segments, passages = zip(*map(_alive, snapshot.parts), strict=True)
         counts = [view.part.counts for view in snapshot.parts]
         sizes = [one.segments for one in counts], [one.segments + one.passages for one in counts]
         whole = not any(len(view.deleted) for view in snapshot.parts)
         numbering = Numbering.of(segments, passages, *sizes, whole=whole)
-        return cls([PartFiles(view, codebooks) for view in snapshot.parts], snapshot.links, numbering)
+        return cls(_part_files(snapshot, () if after is None else after.parts), snapshot.links, numbering)
 
     def narrowed(self, shown: NDArray[np.bool_]) -> "IndexReader":
         """A reader of those nodes (N) that are marked; how rare words are is still counted over all."""
@@ -251,6 +261,19 @@ class IndexReader:
             VisibleNodes(part.postings, segments, passages, own.whole)
             for part, segments, passages in zip(self.parts, own.segments, own.passages, strict=True)
         ]
+
+
+def _part_files(snapshot: Snapshot, before: Sequence[PartFiles]) -> list[PartFiles]:
+    """The parts of a snapshot; those that an earlier one has too keep what is open of them, and share its codebooks."""
+    codebooks: dict[Path, Quantiser] = {}
+    parts = [PartFiles(view, codebooks) for view in snapshot.parts]
+    for part in parts:
+        for old in before:
+            if old.is_of(part.view):
+                part.take_over(old)
+                if "tokens" in part.__dict__ and part.view.codebook is not None:
+                    codebooks[part.view.codebook_path] = part.tokens.quantiser
+    return parts
 
 
 def _alive(view: PartView) -> tuple[Numbers, Numbers]:

@@ -151,8 +151,8 @@ class Snapshot:
         raise IndexFormatError(f"{directory}: the index changes faster than it can be opened")
 
     def is_current(self) -> bool:
-        """Whether no newer snapshot was swapped in since this one was opened."""
-        return read_manifest(self.directory).generation == self.manifest.generation
+        """Whether no other snapshot was swapped in since this one was opened."""
+        return read_manifest(self.directory) == self.manifest
 
     def close(self) -> None:
         """Let go of the folders; a writer may then remove those that are no longer current."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from helios.corpus.where import Where
     from helios.engine import Engine
     from helios.index.reader import Corpus
+    from helios.opened import OpenSnapshot
 
 TRIES = 2
 """Times that a model is asked for one reading."""
@@ -30,8 +31,8 @@ FRAME_TOKENS = 2000
 """Tokens around the evidence: instructions, schema, question, and a reply that has to be mended."""
 
 
-def load_reader(engine: "Engine") -> Reader:
-    """The reader that `reading.reader` names, over the engine's own token vectors.
+def load_reader(engine: "Engine | OpenSnapshot") -> Reader:
+    """The reader that `reading.reader` names, over the token vectors of an open snapshot.
 
     Raises ModelError without usable weights, ConfigError where the language model is not configured.
     """
@@ -58,6 +59,16 @@ def load_reader(engine: "Engine") -> Reader:
     return LlmReader(
         client, evidence_tokens=limits.evidence_tokens, reply_tokens=limits.reply_tokens, fallback=extractive
     )
+
+
+def reader_over(reader: Reader, opened: "OpenSnapshot") -> Reader:
+    """A reader with the models of another one, over the tables and token vectors of an open snapshot."""
+    if isinstance(reader, LlmReader) and reader.fallback is not None:
+        return reader.falling_back(reader_over(reader.fallback, opened))
+    if isinstance(reader, ExtractiveReader):
+        sheets = Sheets(opened.corpus.tables, opened.encoder)
+        return reader.over(StoredVectors(opened.index, opened.encoder), sheets)
+    return load_reader(opened)
 
 
 def folder_of(configured: str | None) -> Path | None:

@@ -126,11 +126,10 @@ class Chat:
 
         place = indexed(self.folder, self.config, self.overrides) if self.folder is not None else self.index
         assert place is not None
-        if self._engine is None or _generation(place) != self._engine.snapshot.manifest.generation:
-            engine = Engine.open(place, config=self.config, overrides=self.overrides, models=self._models)
-            if self._engine is not None:
-                self._engine.close()
-            self._engine = engine
+        if self._engine is None:
+            self._engine = Engine.open(place, config=self.config, overrides=self.overrides, models=self._models)
+        else:
+            self._engine.refresh()
         return self._engine
 
     def _line(self) -> str | None:
@@ -199,9 +198,3 @@ COMMANDS: Mapping[str, tuple[str, Callable[[Chat, str], Any]]] = {
     "/help": ("show this", Chat.help),
     "/quit": ("leave, as Ctrl-D does", Chat.leave),
 }
-
-
-def _generation(index: Path) -> int:
-    from helios.index.manifest import read_manifest
-
-    return read_manifest(index).generation

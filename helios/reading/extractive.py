@@ -23,7 +23,7 @@ from helios.types import Evidence, EvidenceEdge, SegmentId
 if TYPE_CHECKING:
     from helios.reading.passages import PassageAnswer, PassageReader
     from helios.reading.spanmodel import SpanReader
-    from helios.reading.tables.reader import TableAnswer, TableReader
+    from helios.reading.tables.reader import Sheets, TableAnswer, TableReader
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
@@ -93,6 +93,14 @@ class ExtractiveReader:
         return cls(
             ranker, vectors, spans=spans, tables=tables, passages=passages, choice=choice, edges=edges, least=least,
             least_read=least_read, present=present,
+        )  # fmt: skip
+
+    def over(self, vectors: NodeVectors, sheets: "Sheets") -> "ExtractiveReader":
+        """The same models over other vectors and tables."""
+        tables = None if self.tables is None else self.tables.over(sheets)
+        return ExtractiveReader(
+            self.ranker, vectors, spans=self.spans, tables=tables, passages=self.passages, choice=self.choice,
+            edges=self.edges, least=self.least, least_read=self.least_read, present=self.present,
         )  # fmt: skip
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:

@@ -81,6 +81,11 @@ class LlmReader:
         self.reply_tokens = reply_tokens
         self.fallback = fallback
 
+    def falling_back(self, fallback: Reader) -> "LlmReader":
+        """The same with another fallback."""
+        limits = {"evidence_tokens": self.evidence_tokens, "reply_tokens": self.reply_tokens}
+        return LlmReader(self.model, **limits, fallback=fallback)
+
     def __repr__(self) -> str:
         return f"LlmReader({self.model!r}, fallback={self.fallback!r})"
 

@@ -88,7 +88,7 @@ def test_threads_open_everything_once(sample_index):
 def test_closing_an_unused_engine_opens_nothing(sample_index):
     engine = Engine.open(sample_index, threads=2)
     engine.close()
-    assert not {"pipeline", "reader"} & set(engine.__dict__)
+    assert not {"pipeline", "reader"} & set(engine.opened.__dict__)
     assert not {"corpus", "graph", "tokens", "postings"} & set(engine.index.__dict__)
 
 

@@ -155,7 +155,7 @@ def test_each_questions_work_is_done_once(reopen, monkeypatch: pytest.MonkeyPatc
     other = reopen(stages=lambda usual: counted(usual, count))
     pipeline = other.pipeline
     encoder = CountedEncoder(pipeline.encoder, count, "encode")
-    other.__dict__["pipeline"] = replace(pipeline, encoder=encoder)
+    other.opened.__dict__["pipeline"] = replace(pipeline, encoder=encoder)
     bounds, maxima, words = VisibleTokens.bounds, VisibleTokens.maxima, VisiblePostings.node_bm25
     terms: dict[tuple[str, ...], str] = {}
 

@@ -242,6 +242,10 @@ class TableReader:
         except (KeyError, TypeError) as error:
             raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
 
+    def over(self, sheets: Sheets) -> "TableReader":
+        """The same models over other tables."""
+        return TableReader(self.trees, self.confidence, sheets, self.columns)
+
     def read(self, question: str, vectors: TokenVectors, evidence: Evidence) -> list[TableAnswer]:
         """Answers from the tables of the evidence, likeliest first; none where no program has a result.
 
