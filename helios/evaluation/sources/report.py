@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from helios.evaluation.sources.gold import GoldReport, causes
 from helios.evaluation.sources.measures import macro, mean
 from helios.evaluation.sources.outcomes import Outcome
 from helios.evaluation.sources.questions import SourceQuestion
+from helios.evaluation.sources.trust import Trust, trust
 
 MACRO = ("selection@", "retrieval")
 """Measures whose mean over the paradigms is reported; the others mean different things in different paradigms."""
@@ -39,6 +40,8 @@ class SourceReport:
     datasets: Mapping[str, tuple[MeasureResult, ...]]
     coverage: tuple[tuple[float, float, float | None], ...]
     """(threshold, share of structured questions answered above it, execution match among them)."""
+    trust: Mapping[str, Trust]
+    """What confidences are worth, by data set and, with `, a person`, by what a person would accept."""
     latency_ms: Mapping[str, float]
     counts: Mapping[str, int]
     judged: Mapping[str, Any] = field(default_factory=dict)
@@ -58,6 +61,7 @@ class SourceReport:
             "paradigms": {name: _plain(rows) for name, rows in self.paradigms.items()},
             "datasets": {name: _plain(rows) for name, rows in self.datasets.items()},
             "coverage": [dict(zip(("threshold", "answered", "precision"), row, strict=True)) for row in self.coverage],
+            "trust": {name: asdict(found) for name, found in self.trust.items()},
             "latency_ms": {name: round(value, 3) for name, value in self.latency_ms.items()},
             "counts": dict(self.counts),
             "judge": dict(self.judged),
@@ -91,6 +95,7 @@ def summarise(
         paradigms={group: _means(rows, names, seed) for group, rows in by_paradigm.items()},
         datasets={group: _means(rows, names, seed) for group, rows in by_dataset.items()},
         coverage=_coverage(outcomes),
+        trust=_trust(by_dataset),
         latency_ms={f"p{p}": float(np.percentile(latencies, p)) for p in PERCENTILES},
         counts={
             "without gold rows": sum(
@@ -128,7 +133,7 @@ def render(report: SourceReport) -> RenderableType:
         for number, row in enumerate(rows):
             table.add_row("" if number else group, row.name, *_cells(row), str(row.count))
         table.add_section()
-    lines: list[RenderableType] = [table]
+    lines: list[RenderableType] = [table, *_trust_lines(report.trust)]
     latency = ", ".join(f"{name} {value:.0f}" for name, value in report.latency_ms.items())
     lines.append(Text(f"latency (ms): {latency}"))
     told = {name: value for name, value in {**report.counts, **_flat(report.judged)}.items() if value}
@@ -181,6 +186,30 @@ def _coverage(outcomes: Sequence[Outcome]) -> tuple[tuple[float, float, float | 
         kept = [o.values["execution match"] for o in measured if o.tried and o.tried[0].confidence >= threshold]
         rows.append((threshold, len(kept) / len(measured), sum(kept) / len(kept) if kept else None))
     return tuple(rows)
+
+
+def _trust(groups: Mapping[str, Sequence[Outcome]]) -> dict[str, Trust]:
+    """Confidence against both matches, by data set."""
+    found: dict[str, Trust] = {}
+    for group, outcomes in groups.items():
+        for suffix, measure in (("", "execution match"), (", a person", "accepted by a person")):
+            measured = [outcome for outcome in outcomes if measure in outcome.values]
+            pairs = [(o.tried[0].confidence if o.tried else 0.0, o.values[measure] == 1.0) for o in measured]
+            if pairs:
+                found[f"{group}{suffix}"] = trust(pairs)
+    return found
+
+
+def _trust_lines(found: Mapping[str, Trust]) -> list[RenderableType]:
+    """What a confidence was worth, one line a data set."""
+    lines: list[RenderableType] = []
+    for name, one in found.items():
+        tenths = ", ".join(f"{t.said:.0%} → {t.right:.0%} ({t.count})" for t in one.tenths)
+        lines.append(Text(
+            f"{name}: said → right (questions): {tenths}; calibration error {one.calibration_error:.1%}, "
+            f"right of the surest half {one.precision_of_half:.1%}, answered at 88 % right {one.answered_at_88:.1%}"
+        ))  # fmt: skip
+    return lines
 
 
 def _plain(rows: Sequence[MeasureResult]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from helios.errors import EvaluationError, SourceError
 from helios.evaluation.kept import KeptRows
+from helios.evaluation.sources.acceptance import NodeKeys, accepted
 from helios.evaluation.sources.agreement import Agreement, agreement
 from helios.evaluation.sources.gold import gold_rows
 from helios.evaluation.sources.measures import diversity, ndcg, selected_at
@@ -35,6 +36,7 @@ def run_system(
     if not questions:
         raise EvaluationError("there are no questions to evaluate")
     kept = file or KeptRows(None, {}, Outcome.from_json)
+    keys = {name: NodeKeys(source) for name, source in sources.items() if source.language is Language.CYPHER}
     outcomes = []
     for done, question in enumerate(questions, start=1):
         outcome = kept.row(question.question_id, question.digest())
@@ -43,7 +45,9 @@ def run_system(
             reply = system(question)
             milliseconds = (time.perf_counter() - started) * 1000
             gold = gold_rows(question, sources)
-            outcome = measure_reply(question, reply, sources, gold, k=k, threshold=threshold, milliseconds=milliseconds)
+            outcome = measure_reply(
+                question, reply, sources, gold, k=k, threshold=threshold, milliseconds=milliseconds, keys=keys
+            )
             kept.add(outcome)
         outcomes.append(outcome)
         if progress is not None:
@@ -75,8 +79,9 @@ def measure_reply(
     k: int = 3,
     threshold: float = CONFIDENCE,
     milliseconds: float = 0.0,
+    keys: Mapping[str, NodeKeys] | None = None,
 ) -> Outcome:
-    """Every figure that a question's gold allows."""
+    """Every figure that a question's gold allows; `keys` are those of the graphs' nodes, by source."""
     verdicts = [_verdict(question, ran, gold) for ran in reply.results]
     names = [name for name, _ in reply.ranked[:k]]
     with_twins = {question.source, *question.twins}
@@ -94,24 +99,34 @@ def measure_reply(
     if question.paradigm is Language.TEXT:
         values["nDCG@10"] = values["retrieval"] = ndcg(_documents(question, reply), question.qrels)
     elif gold is not None:
-        values |= _matches(reply, verdicts, threshold)
+        first = reply.results[0] if reply.results else None
+        taken = verdicts[:1] == [Agreement.MATCH] or (
+            first is not None and verdicts[0] is not None and not first.result.truncated
+            and accepted(question, first.query, first.result.rows, gold, (keys or {}).get(first.source))
+        )  # fmt: skip
+        values |= _matches(reply, verdicts, threshold, taken=taken)
     tried = tuple(_tried(ran, verdict) for ran, verdict in zip(reply.results, verdicts, strict=True))
     return Outcome(
         question.question_id, question.digest(), values, reply.ranked, tried, reply.problems, round(milliseconds, 3)
     )
 
 
-def _matches(reply: Reply, verdicts: Sequence[Agreement | None], threshold: float) -> dict[str, float]:
-    """Figures of the best query, and of the best of all queries; a system that declined has no best one."""
+def _matches(reply: Reply, verdicts: Sequence[Agreement | None], threshold: float, *, taken: bool) -> dict[str, float]:
+    """Figures of the best query, which a person would accept if `taken`, and of the best of all queries.
+
+    A system that declined has no best one.
+    """
     matched = float(bool(verdicts) and verdicts[0] is Agreement.MATCH and not reply.declined)
     answered = bool(reply.results) and not reply.declined and reply.results[0].confidence >= threshold
     values = {
         "execution match": matched,
+        "accepted by a person": float(taken and not reply.declined),
         "retrieval": matched,
         "match in pool": float(Agreement.MATCH in verdicts),
         "answered": float(answered),
     }
-    return values | ({"precision of answered": matched} if answered else {})
+    precision = {"precision of answered": matched, "accepted of answered": float(taken)}
+    return values | (precision if answered else {})
 
 
 def _verdict(question: SourceQuestion, ran: Ran, gold: Sequence[Row] | None) -> Agreement | None:

@@ -53,13 +53,13 @@ def write_registry(data: Path, out: Path, *, import_graph: Import | None = None)
 
 
 def _databases(data: Path, out: Path) -> dict[str, Spec]:
-    paths = sorted((data / "spider" / "database").glob("*/*.sqlite"))
+    paths = sorted(data.glob("spider*/database/*/*.sqlite"))
     return {path.stem: {"kind": "sqlite", "path": _from(out, path)} for path in paths}
 
 
 def _rdf(data: Path, out: Path) -> dict[str, Spec]:
     specs: dict[str, Spec] = {}
-    for path in sorted((data / "spider4sparql" / "kg").glob("*.nt.gz")):
+    for path in sorted(data.glob("spider4sparql*/kg/*.nt.gz")):
         name = graph_source(path.name.removesuffix(".nt.gz"))
         specs[name] = {"kind": "rdf", "path": _from(out, path), "prefixes": dict(SPIDER4SPARQL_PREFIXES)}
     wikidata = data / "wikidata_sq" / "kg.nt.gz"

@@ -170,5 +170,5 @@ def test_the_registry_of_the_public_data(public, tmp_path):
 def test_every_question_of_the_public_data_has_its_source(tmp_path):
     path = write_registry(SHARED, tmp_path / "out", import_graph=lambda nodes, edges, path: path.write_bytes(b""))
     names = set(yaml.safe_load(path.read_text())["sources"])
-    assert len(names) == 9 + 10 + 3 + 3
+    assert len(names) == 14 + 15 + 3 + 3
     assert {question.source for question in load_questions(SHARED, Layout.SHARED)} == names

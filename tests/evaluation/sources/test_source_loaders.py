@@ -281,4 +281,4 @@ def test_the_folder_of_public_data(tmp_path):
 def test_all_of_the_public_data_can_be_read():
     found = load_questions(SHARED, Layout.SHARED)
     assert {question.paradigm for question in found} == set(Language)
-    assert len({question.source for question in found}) == 9 + 10 + 3 + 3
+    assert len({question.source for question in found}) == 14 + 15 + 3 + 3

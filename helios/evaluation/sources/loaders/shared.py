@@ -1,10 +1,12 @@
 """The folder of public data that HELIOS is measured on: SQL, SPARQL and Cypher questions with stored answers, and text.
 
-    spider/dev.jsonl.gz          wikidata_sq/dev.jsonl.gz     ir/scifact/ (BEIR)
-    spider4sparql/dev.jsonl.gz   graphs/dev.jsonl.gz          sportreason/dev.jsonl.gz   ottqa9k/dev.jsonl.gz
+    spider/dev.jsonl.gz               wikidata_sq/dev.jsonl.gz   ir/scifact/ (BEIR)
+    spider_more/dev.jsonl.gz          graphs/dev.jsonl.gz        sportreason/dev.jsonl.gz
+    spider4sparql/dev.jsonl.gz        spider4sparql_more/dev.jsonl.gz                    ottqa9k/dev.jsonl.gz
 
 The databases of Spider and the graphs of Spider4SPARQL hold the same rows, and so do their questions: each is the
-other's twin.
+other's twin. The failures on the databases of the folders `…_more` are read by nobody: they stand for data that no
+rule was written for.
 """
 
 import re
@@ -55,22 +57,23 @@ def table_document(record: Record) -> tuple[str, str, str]:
 
 
 def _spider(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
-    twins = (folder.parent / "spider4sparql").is_dir()
+    twins = (folder.parent / folder.name.replace("spider", "spider4sparql")).is_dir()
 
     def read(path: Path, line: int, record: Record) -> SourceQuestion:
         query, database = text_field(path, line, record, "query"), text_field(path, line, record, "db_id")
+        stored = rows_field(path, line, record, "answers")
         return SourceQuestion(
             question_id=text_field(path, line, record, "id"), text=text_field(path, line, record, "question"),
-            paradigm=Language.SQL, source=database, gold_query=query,
-            gold_answers=_rows(rows_field(path, line, record, "answers")), ordered=is_ordered(query),
-            dataset="spider", twins=(graph_source(database),) if twins else (),
+            paradigm=Language.SQL, source=database, gold_query=query, gold_answers=_rows(stored),
+            gold_count=_count(record, stored), ordered=is_ordered(query), dataset=folder.name,
+            twins=(graph_source(database),) if twins else (),
         )  # fmt: skip
 
     return _dev(folder, read, rejects)
 
 
 def _spider4sparql(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
-    twins = (folder.parent / "spider").is_dir()
+    twins = (folder.parent / folder.name.replace("spider4sparql", "spider")).is_dir()
 
     def read(path: Path, line: int, record: Record) -> SourceQuestion:
         query, database = text_field(path, line, record, "sparql"), text_field(path, line, record, "db_id")
@@ -79,7 +82,7 @@ def _spider4sparql(folder: Path, rejects: Rejects | None) -> Iterator[SourceQues
             paradigm=Language.SPARQL, source=graph_source(database),
             gold_query=with_prefixes(query, SPIDER4SPARQL_PREFIXES),
             gold_answers=_rows(rows_field(path, line, record, "sparql_answers")), ordered=is_ordered(query),
-            flags=(UNTYPED,), dataset="spider4sparql", twins=(database,) if twins else (),
+            flags=(UNTYPED,), dataset=folder.name, twins=(database,) if twins else (),
         )  # fmt: skip
 
     return _dev(folder, read, rejects)
@@ -105,13 +108,13 @@ def _graphs(folder: Path, rejects: Rejects | None) -> Iterator[SourceQuestion]:
     def read(path: Path, line: int, record: Record) -> SourceQuestion:
         query, ordered = text_field(path, line, record, "cypher"), is_ordered(str(record.get("cypher")))
         flags = [TIES] * (ordered or bool(LIMIT.search(query)))
-        stored, count = rows_field(path, line, record, "answers"), record.get("row_count")
+        stored = rows_field(path, line, record, "answers")
         flags += [UNORDERED_LISTS] * bool(COLLECT.search(query))
         return SourceQuestion(
             question_id=text_field(path, line, record, "id"), text=text_field(path, line, record, "question"),
             paradigm=Language.CYPHER, source=text_field(path, line, record, "database"), gold_query=query,
             gold_answers=_rows(stored), ordered=ordered,
-            gold_count=count if isinstance(count, int) and count > len(stored) else None, flags=tuple(flags),
+            gold_count=_count(record, stored), flags=tuple(flags),
             dataset="graphs",
         )  # fmt: skip
 
@@ -155,6 +158,12 @@ def _dev(
     return questions_of(path, json_lines(path), read, rejects)
 
 
+def _count(record: Record, stored: list[list[Any]]) -> int | None:
+    """How many rows there are, where fewer are stored."""
+    count = record.get("row_count")
+    return count if isinstance(count, int) and count > len(stored) else None
+
+
 def _rows(rows: list[list[Any]]) -> tuple[Row, ...]:
     return tuple(tuple(map(_value, row)) for row in rows)
 
@@ -170,7 +179,8 @@ def _value(value: Any) -> Value:
 
 
 PARTS: dict[str, Callable[[Path, Rejects | None], Iterator[SourceQuestion]]] = {
-    "spider": _spider, "spider4sparql": _spider4sparql, "wikidata_sq": _wikidata, "graphs": _graphs,
+    "spider": _spider, "spider4sparql": _spider4sparql, "spider_more": _spider,
+    "spider4sparql_more": _spider4sparql, "wikidata_sq": _wikidata, "graphs": _graphs,
     "ir/scifact": _scifact, "sportreason": _sportreason, "ottqa9k": _ottqa,
 }  # fmt: skip
 """What is read, by folder; the others hold questions without their stores."""
