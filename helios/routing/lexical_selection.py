@@ -10,9 +10,9 @@ Shape legend: Q tokens of the question, T tokens of a profile, D dimensions.
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 
 import numpy as np
@@ -29,6 +29,7 @@ from helios.routing.phrases import Phrase, Term, phrases, terms
 from helios.routing.profile import Profile, Profiles
 from helios.routing.selection import RankedSource, Selection
 from helios.sources.base import Source, ValueHit
+from helios.sources.deadline import Background
 from helios.sources.descriptor import CorpusSchema
 
 
@@ -63,6 +64,8 @@ LEAST_HIT = 0.7
 SINGLE_WORD = 0.6
 """What a stored value counts that is one plain word of the question."""
 REASONS = 5
+LOOKUPS = 8
+"""Sources that look up a question at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +112,21 @@ class LexicalDenseSelector:
         findings: dict[str, Finding] = {}
         notes = []
         asked_QD = self.likeness.question(question) if self.likeness is not None else None
-        pool = ThreadPoolExecutor(max_workers=max(1, min(8, len(sources))), thread_name_prefix="select")
-        try:
-            started = monotonic()
-            futures = [(source, pool.submit(self._look_into, question, source, asked_QD)) for source in sources]
-            for source, future in futures:
-                seconds = self.settings.seconds if source.name in self._warm else self.settings.cold_seconds
-                try:
-                    findings[source.name] = future.result(max(0.0, started + seconds - monotonic()))
-                    self._warm.add(source.name)
-                except FutureTimeout:
-                    notes.append(f"{source.name}: not considered, its lookup took over {seconds:g} s")
-                except SourceError as error:
-                    notes.append(f"{source.name}: not considered ({error})")
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        background = Background(LOOKUPS, name="select")
+        started = monotonic()
+        futures = [
+            (source, background.submit(partial(self._look_into, question, source, asked_QD))) for source in sources
+        ]
+        for source, future in futures:
+            seconds = self.settings.seconds if source.name in self._warm else self.settings.cold_seconds
+            try:
+                findings[source.name] = future.result(max(0.0, started + seconds - monotonic()))
+                self._warm.add(source.name)
+            except FutureTimeout:
+                future.cancel()
+                notes.append(f"{source.name}: not considered, its lookup took over {seconds:g} s")
+            except SourceError as error:
+                notes.append(f"{source.name}: not considered ({error})")
         return findings, notes
 
     def probabilities(

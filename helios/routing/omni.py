@@ -5,10 +5,11 @@ with OmniEngine.open("helios-sources.yaml") as omni:
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
 from types import TracebackType
@@ -28,6 +29,7 @@ from helios.routing.llm_selection import LlmSelector
 from helios.routing.reading import ReadAnswers, read_answers
 from helios.routing.selection import Selection, Selector
 from helios.sources.base import Source
+from helios.sources.deadline import Background
 from helios.sources.descriptor import RdfSchema
 
 GRACE = 2.0
@@ -126,13 +128,11 @@ class OmniEngine:
         """Every source at the same time, each with its deadline; formulation, execution and repair (2.3)."""
         if not sources:
             return ()
-        pool = ThreadPoolExecutor(max_workers=len(sources), thread_name_prefix="ask")
+        background = Background(len(sources), name="ask")
         deadline = monotonic() + self.config.advanced.routing.source_seconds + GRACE
-        try:
-            futures = [pool.submit(self.interrogator.ask, question, source, budget=budget) for source in sources]
-            return tuple(_reply(future, source, deadline) for future, source in zip(futures, sources, strict=True))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        asks = [partial(self.interrogator.ask, question, source, budget=budget) for source in sources]
+        futures = [background.submit(ask) for ask in asks]
+        return tuple(_reply(future, source, deadline) for future, source in zip(futures, sources, strict=True))
 
     def consolidate(
         self, question: str, selection: Selection, replies: Sequence[SourceReply], sources: dict[str, Source],

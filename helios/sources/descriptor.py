@@ -95,6 +95,11 @@ class RdfSchema:
     classes: tuple[RdfTerm, ...]
     predicates: tuple[RdfTerm, ...]
     triple_count: int
+    """All of them; where the graph is `sampled`, at least."""
+    sampled: bool = False
+    """Whether counts are those of a part, since all take too long: there may be more predicates and classes."""
+    complete: bool = True
+    """Whether all predicates are listed; not those of a graph that was sampled, or has more than are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,8 @@ class GraphSchema:
 
     labels: tuple[NodeLabel, ...]
     relationships: tuple[RelationshipType, ...]
+    sampled: bool = False
+    """Whether a part was looked at, since all takes too long: counts are estimates, and there may be more types."""
 
 
 @dataclass(frozen=True, slots=True)

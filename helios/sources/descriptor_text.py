@@ -40,6 +40,7 @@ true union unique update user using values view when where window with
 """
 RESERVED = frozenset(KEYWORDS.split())
 """Words that a name must not be without quotes, in one dialect or another."""
+SAMPLED = " (a sample: counts are those of a part, and there may be more than is shown)"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
@@ -106,7 +107,7 @@ def _fewer_samples(descriptor: Descriptor, count: int, *, comments: bool) -> Des
         case GraphSchema():
             labels = tuple(replace(label, properties=columns(label.properties)) for label in schema.labels)
             types = tuple(replace(kind, properties=columns(kind.properties)) for kind in schema.relationships)
-            schema = GraphSchema(labels, types)
+            schema = replace(schema, labels=labels, relationships=types)
         case CorpusSchema():
             schema = replace(schema, topics=schema.topics[: 10 + 10 * count], titles=schema.titles[: 2 * count])
     return replace(descriptor, schema=schema)
@@ -175,7 +176,8 @@ def _notes(column: Column) -> str:
 def _rdf(schema: RdfSchema) -> Iterator[str]:
     short = shortener(schema.prefixes)
     yield from (f"PREFIX {prefix}: <{iri}>" for prefix, iri in schema.prefixes)
-    yield f"# {schema.triple_count:,} triples"
+    least, sample = ("at least ", SAMPLED) if schema.sampled else ("", "")
+    yield f"# {least}{schema.triple_count:,} triples{sample}"
     if schema.classes:
         yield "# Classes"
     yield from (_term(term, short, "instances") for term in schema.classes)
@@ -213,7 +215,7 @@ def _term(term: RdfTerm, short: Callable[[str], str], noun: str) -> str:
 
 
 def _graph(schema: GraphSchema) -> Iterator[str]:
-    yield "# Node labels"
+    yield "# Node labels" + (SAMPLED if schema.sampled else "")
     yield from (_labelled(label, f"(:{_name(label.name)})", "nodes") for label in schema.labels)
     yield "# Relationship types"
     yield from (

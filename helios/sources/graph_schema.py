@@ -1,18 +1,24 @@
 """The schema of a property graph, read with queries that every engine behind our guard answers.
 
-Labels and relationship types come from the data, properties and their types from a sample of nodes and relationships;
-where an engine has declared types, those are used.
+Labels and relationship types come from the data: from all of a small graph, from a sample of a large one, within one
+deadline. Properties and their types come from a sample of nodes and relationships.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
+from math import inf
+from time import monotonic
 
+from helios.errors import QueryFailed, QueryTimeout
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.cypher.tokens import name
 from helios.executors.values import GraphNode, GraphRelationship, Value
 from helios.sources.descriptor import Column, GraphSchema, NodeLabel, RelationshipType
 from helios.sources.lookup import MAX_PLACE_VALUES, MAX_VALUE_LENGTH, StoredValue
+
+log = logging.getLogger(__name__)
 
 Ask = Callable[[NativeQuery, Limits], ResultSet]
 
@@ -20,27 +26,123 @@ SAMPLE = 2000
 """Nodes of a label, or relationships of a type, whose properties are looked at."""
 SAMPLES = 4
 SAMPLE_LENGTH = 60
-READ_LIMITS = Limits(timeout=60.0, max_rows=100_000, max_bytes=2**27)
+WHOLE = 300_000
+"""Nodes, and relationships, up to which all of a graph is looked at; of a larger one a part."""
+PART = 20_000
+"""Nodes that labels are sampled from, and relationships at the nodes of one label."""
+STATEMENT_SECONDS = 5.0
+SCHEMA_SECONDS = 25.0
+VALUES_SECONDS = 20.0
+"""For the texts of one property."""
+READ_ROWS, READ_BYTES = 100_000, 2**27
 
 
 class GraphReader:
     """Reads schema and values through an executor."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, *, seconds: float = SCHEMA_SECONDS, whole: int = WHOLE) -> None:
         self._ask = ask
+        self._seconds = seconds
+        self._whole = whole
+        self._until = inf
+        self._failed: QueryTimeout | QueryFailed | None = None
+        self._late = False
+        """Whether something took too long."""
 
-    def rows(self, text: str) -> Iterator[tuple[Value, ...]]:
-        """Rows of one query."""
-        yield from self._ask(NativeQuery(Language.CYPHER, text), READ_LIMITS).rows
+    def rows(self, text: str, *, seconds: float = STATEMENT_SECONDS) -> Sequence[tuple[Value, ...]]:
+        """Rows of one query; none where it fails, or where the time of all of them is over."""
+        seconds = min(self._until - monotonic(), seconds)
+        if seconds <= 0:
+            self._late = True
+            return ()
+        limits = Limits(timeout=seconds, max_rows=READ_ROWS, max_bytes=READ_BYTES)
+        try:
+            return self._ask(NativeQuery(Language.CYPHER, text), limits).rows
+        except (QueryTimeout, QueryFailed) as error:
+            log.info("a part of the graph's schema is left out: %s: %s", text[:120], error)
+            self._failed = error
+            self._late = self._late or isinstance(error, QueryTimeout)
+            return ()
 
     def schema(self) -> GraphSchema:
-        """Labels, relationship types between labels, and what they have."""
+        """Labels, relationship types between labels, and what they have; of a large graph those of a part.
+
+        QueryTimeout or QueryFailed where nothing can be read.
+        """
+        self._until = monotonic() + self._seconds
+        sizes = [self._count("(n)"), self._count("()-[r]->()")]
+        small = all(size is None or size <= self._whole for size in sizes)
+        counts, found = self._all() if small else (Counter(), Counter())
+        sampled = self._late or not small
+        if sampled:
+            counts = self._sampled_labels(sizes[0])
+            found = self._sampled_types(counts)
+        if not counts and self._failed is not None:
+            raise self._failed
+        properties = {type_: self._relationship_properties(type_) for type_ in dict.fromkeys(key[0] for key in found)}
+        types = [
+            RelationshipType(type_, start, end, properties[type_], count)
+            for (type_, start, end), count in sorted(found.items())
+        ]
+        nodes = [NodeLabel(label, self._node_properties(label), count) for label, count in sorted(counts.items())]
+        return GraphSchema(tuple(nodes), tuple(types), sampled)
+
+    def _all(self) -> tuple[Counter[str], Counter[tuple[str, str, str]]]:
+        """Labels and types of the whole graph; nothing once something took too long."""
+        return (Counter(), Counter()) if self._late else (self._labels("MATCH (n)"), self._types("MATCH (a)-[r]->(b)"))
+
+    def _count(self, pattern: str) -> int | None:
+        """How many nodes or relationships there are, as a server knows it without looking; None where it does not."""
+        rows = self.rows(f"MATCH {pattern} RETURN count(*) AS count")
+        return int(str(rows[0][0])) if rows else None
+
+    def _labels(self, match: str) -> Counter[str]:
+        """Nodes by label."""
         counts: Counter[str] = Counter()
-        for labels, count in self.rows("MATCH (n) RETURN labels(n) AS labels, count(*) AS count"):
+        for labels, count in self.rows(f"{match} RETURN labels(n) AS labels, count(*) AS count"):
             for label in _strings(labels):
                 counts[label] += int(str(count))
-        nodes = [NodeLabel(label, self._node_properties(label), count) for label, count in sorted(counts.items())]
-        return GraphSchema(tuple(nodes), tuple(self._relationships()))
+        return counts
+
+    def _types(self, match: str) -> Counter[tuple[str, str, str]]:
+        """Relationships by type and the labels of their ends."""
+        found: Counter[tuple[str, str, str]] = Counter()
+        text = f"{match} RETURN labels(a) AS starts, type(r) AS type, labels(b) AS ends, count(*) AS count"
+        for starts, type_, ends, count in self.rows(text):
+            for start in _strings(starts) or [""]:
+                for end in _strings(ends) or [""]:
+                    found[str(type_), start, end] += int(str(count))
+        return found
+
+    def _sampled_labels(self, size: int | None) -> Counter[str]:
+        """Labels of nodes from everywhere in the graph where it can be walked, else of the first nodes."""
+        part = Counter(self._labels(f"MATCH (n) WHERE rand() < {PART / size:.9f} WITH n")) if size else Counter()
+        part = part or self._labels(f"MATCH (n) WITH n LIMIT {PART}")
+        scale = size / max(1, part.total()) if size else 1.0
+        return Counter({label: self._counted(f"(n:{name(label)})", round(n * scale)) for label, n in part.items()})
+
+    def _sampled_types(self, counts: Counter[str]) -> Counter[tuple[str, str, str]]:
+        """Types at some nodes of each label, and at the labels that are met there; counts are shares of each type's."""
+        part: Counter[tuple[str, str, str]] = Counter()
+        waiting = list(counts)
+        while waiting:
+            label = waiting.pop(0)
+            match = f"MATCH (a:{name(label)}) WITH a LIMIT {SAMPLE} MATCH (a)-[r]->(b) WITH a, r, b LIMIT {PART}"
+            seen = self._types(match)
+            part.update({key: count for key, count in seen.items() if key[1] == label})
+            for end in dict.fromkeys(end for _, _, end in seen):
+                if end and end not in counts:
+                    counts[end] = self._counted(f"(n:{name(end)})", 0)
+                    waiting.append(end)
+        totals: Counter[str] = Counter()
+        for (type_, _, _), count in part.items():
+            totals[type_] += count
+        known = {type_: self._counted(f"()-[r:{name(type_)}]->()", count) for type_, count in totals.items()}
+        return Counter({key: max(1, round(known[key[0]] * n / totals[key[0]])) for key, n in part.items()})
+
+    def _counted(self, pattern: str, estimate: int) -> int:
+        count = self._count(pattern)
+        return estimate if count is None else count
 
     def values(self, schema: GraphSchema) -> Iterator[StoredValue]:
         """Short texts of all labels, with the nodes that have them."""
@@ -54,20 +156,9 @@ class GraphReader:
             f"MATCH (n:{name(label)}) WHERE size(n.{name(column)}) <= {MAX_VALUE_LENGTH} "
             f"RETURN n.{name(column)} AS value, min(elementId(n)) AS node, count(*) AS nodes LIMIT {MAX_PLACE_VALUES}"
         )
-        for value, node, nodes in self.rows(text):
+        for value, node, nodes in self.rows(text, seconds=VALUES_SECONDS):
             if isinstance(value, str) and value.strip():
                 yield StoredValue((label, column), value, str(node) if nodes == 1 else "")
-
-    def _relationships(self) -> Iterator[RelationshipType]:
-        found: Counter[tuple[str, str, str]] = Counter()
-        text = "MATCH (a)-[r]->(b) RETURN labels(a) AS starts, type(r) AS type, labels(b) AS ends, count(*) AS count"
-        for starts, type_, ends, count in self.rows(text):
-            for start in _strings(starts) or [""]:
-                for end in _strings(ends) or [""]:
-                    found[str(type_), start, end] += int(str(count))
-        properties = {type_: self._relationship_properties(type_) for type_ in dict.fromkeys(key[0] for key in found)}
-        for (type_, start, end), count in sorted(found.items()):
-            yield RelationshipType(type_, start, end, properties[type_], count)
 
     def _node_properties(self, label: str) -> tuple[Column, ...]:
         rows = self.rows(f"MATCH (n:{name(label)}) RETURN n LIMIT {SAMPLE}")

@@ -74,7 +74,7 @@ def _linked_tables(schema: RelationalSchema, question: str, limit: int, hits: Se
         needed = {name for owner, name in referred | found if owner == table.name.lower()}
         keys = tuple(key for key in table.foreign_keys if whole or key.table.lower() in kept)
         tables.append(_narrowed(replace(table, foreign_keys=keys), question, needed))
-    return RelationalSchema(schema.dialect, tuple(tables))
+    return replace(schema, tables=tuple(tables))
 
 
 def table_scores(schema: RelationalSchema, question: str) -> list[float]:
@@ -185,7 +185,9 @@ def _linked_labels(schema: GraphSchema, question: str, limit: int, hits: Sequenc
     relationships = tuple(kind for i, kind in enumerate(types) if i in set(ranked))
     best = sorted(schema.labels, key=lambda label: (-of_label[label.name], -label.count))[:limit]
     names = {label.name for label in best} | {end for kind in relationships for end in (kind.start, kind.end)}
-    return GraphSchema(tuple(label for label in schema.labels if label.name in names), relationships)
+    return replace(
+        schema, labels=tuple(label for label in schema.labels if label.name in names), relationships=relationships
+    )
 
 
 def local_name(iri: str) -> str:

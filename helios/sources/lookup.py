@@ -17,10 +17,11 @@ import threading
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ MAX_PLACE_VALUES = 20_000
 MAX_VALUES = 500_000
 MAX_VALUE_LENGTH = 200
 """Characters; longer texts are prose, which a corpus search is for."""
+BUILD_SECONDS = 60.0
+"""How long values are gathered; a statement under way then still ends by its own deadline."""
 MAX_PHRASE_WORDS = 16
 LEAST_SCORE = 0.3
 SAME_WORDS_ELSEWHERE = 0.97
@@ -310,12 +313,22 @@ class LazyLookup:
         return ValueLookup.open(path, self._cache.fingerprint) if self._cache and path else None
 
     def _built(self) -> ValueLookup:
-        lookup = ValueLookup.build(self._values())
+        lookup = ValueLookup.build(_in_time(self._values(), BUILD_SECONDS))
         path = self._cache.path("values.npz") if self._cache else None
         if self._cache and path:
             with self._cache.writing(path):
                 lookup.save(path, self._cache.fingerprint)
         return lookup
+
+
+def _in_time(values: Iterable[StoredValue], seconds: float) -> Iterator[StoredValue]:
+    """The values that come within so many seconds; what is missing then is logged."""
+    until = monotonic() + seconds
+    for stored in values:
+        if monotonic() > until:
+            log.warning("values from %s on cannot be looked up: reading took %g s", ".".join(stored.place), seconds)
+            return
+        yield stored
 
 
 class _Texts:

@@ -54,8 +54,8 @@ SAMPLED = 5000
 PART = 100_000
 """Triples that are counted where all of them take too long."""
 BATCH = 100
-STATEMENT_SECONDS = 10.0
-SCHEMA_SECONDS = 60.0
+STATEMENT_SECONDS = 8.0
+SCHEMA_SECONDS = 25.0
 WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-\s]+")
 
 Read = Callable[[str, Limits], ResultSet]
@@ -69,6 +69,8 @@ class SchemaReader:
     read: Read
     seconds: float = SCHEMA_SECONDS
     _until: float = field(default=0.0, init=False)
+    _sampled: bool = field(default=False, init=False)
+    """Whether a count took too long, so that the later ones are of a part at once."""
 
     def schema(self, prefixes: Mapping[str, str]) -> RdfSchema:
         """Classes and predicates, the frequent ones first; SourceUnavailable where the graph cannot be asked."""
@@ -88,7 +90,9 @@ class SchemaReader:
                 for iri, count in classes.items()
             ),
             tuple(self._with_labels(predicates)),
-            sum(counted.values()) if len(counted) < MAX_PREDICATES else self._triples(sum(counted.values())),
+            self._triples(counted),
+            self._sampled,
+            not self._sampled and len(counted) < MAX_PREDICATES,
         )
 
     def _rows(self, statement: str, *, rows: int = 10_000) -> Sequence[tuple[Value, ...]]:
@@ -103,19 +107,25 @@ class SchemaReader:
             log.info("a part of the schema is left out: %s: %s", statement[:120], error)
             return ()
 
-    def _triples(self, least: int) -> int:
+    def _triples(self, counted: Mapping[str, int]) -> int:
+        least = sum(counted.values())
+        if len(counted) < MAX_PREDICATES and not self._sampled:
+            return least
         rows = self._rows("SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }")
         return int(str(rows[0][0])) if rows else least
 
     def _count(self, variable: str, pattern: str, limit: int) -> dict[str, int]:
         """How often each IRI stands at a variable; of a part of the triples where all take too long."""
-        for counted in (pattern, f"{{ SELECT {variable} WHERE {{ {pattern} }} LIMIT {PART} }}"):
+        part = f"{{ SELECT {variable} WHERE {{ {pattern} }} LIMIT {PART} }}"
+        rows: Sequence[tuple[Value, ...]] = ()
+        for counted in (part,) if self._sampled else (pattern, part):
             rows = self._rows(
                 f"SELECT {variable} (COUNT(*) AS ?n) WHERE {{ {counted} }} "
                 f"GROUP BY {variable} ORDER BY DESC(?n) {variable} LIMIT {limit}"
             )
             if rows:
                 break
+            self._sampled = True
         return {iri.value: int(str(n)) for iri, n in rows if isinstance(iri, Iri) and _usable(iri)}
 
     def _names(self, iris: Iterable[str], *, with_claims: bool) -> tuple[dict[str, str], dict[str, str]]:

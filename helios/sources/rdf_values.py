@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 ALIASES = ("http://www.w3.org/2004/02/skos/core#altLabel", "https://schema.org/alternateName")
 NAMES = (*LABELS, *ALIASES)
-READ_LIMITS = Limits(timeout=60.0, max_rows=MAX_VALUES, max_bytes=2**26, max_memory=2**31)
+READ_LIMITS = Limits(timeout=20.0, max_rows=MAX_VALUES, max_bytes=2**26, max_memory=2**31)
 ASK_LIMITS = Limits(timeout=10.0, max_rows=500, max_bytes=2**20)
 MAX_PHRASES = 40
 """Phrases that are looked up at an endpoint in one call; the first ones."""

@@ -33,7 +33,7 @@ class SparqlSource(GraphSource):
         """Labels that resemble the phrases; from a large graph those alone that are the same but for capitals."""
         schema = self.descriptor().schema
         assert isinstance(schema, RdfSchema)
-        if 0 < schema.triple_count <= INDEXED_TRIPLES:
+        if 0 < schema.triple_count <= INDEXED_TRIPLES and not schema.sampled:
             return super().find_values(phrases, limit=limit)
         return ask_for_values(self._read, phrases, limit=limit)
 

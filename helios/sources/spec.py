@@ -28,7 +28,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET_WORDS = re.compile(r"(^|[_-])(\w*passw(or)?d|pwd|pass|secret|token|api[_-]?key|credentials?)$", re.IGNORECASE)
 """Names of keys whose value would be a secret; those that end in `_env` name a variable and are fine."""
-FORMAT = "1"
+FORMAT = "2"
 """Raised when descriptors are read in another way, so that cached ones are read again."""
 MAX_FILES = 10_000
 """Files of a folder that its fingerprint looks at."""

@@ -3,16 +3,19 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from helios.errors import SourceUnavailable
-from helios.executors.base import Language, NativeQuery
+from helios.errors import QueryTimeout, SourceUnavailable
+from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.routing.formulation.properties import described
 from helios.sources.base import Source
 from helios.sources.descriptor import RdfSchema, RdfTerm
+from helios.sources.descriptor_text import text
 from helios.sources.rdf import GraphSource, RdfSource
-from helios.sources.rdf_schema import local_words
+from helios.sources.rdf_schema import SchemaReader, local_words
 from helios.sources.rdf_values import ask_for_values
 from helios.sources.registry import Registry
 from helios.sources.sparql import SparqlSource
@@ -111,6 +114,36 @@ def test_a_large_endpoint_is_asked_for_labels(source: GraphSource):
         ("bram stoker", DATA + "stoker")
     ]
     assert len([hit for hit in hits if hit.phrase == "emma"]) == 1
+
+
+def test_counts_that_time_out_are_those_of_a_part(source: GraphSource):
+    """As of DBpedia: what counts all triples takes too long, what counts the first ones does not."""
+
+    def read(statement: str, limits: Limits) -> ResultSet:
+        if "COUNT" in statement and "LIMIT 100000" not in statement and "{ SELECT" not in statement:
+            raise QueryTimeout(limits.timeout)
+        return source._read(statement, limits)
+
+    whole, part = schema_of(source), SchemaReader(read).schema({})
+    assert part.sampled and not part.complete and whole.complete and not whole.sampled
+    assert {term.iri for term in part.predicates} == {term.iri for term in whole.predicates}
+    assert [term.label for term in part.classes] == [term.label for term in whole.classes]
+    shown = text(replace(source.descriptor(), schema=part))
+    assert f"at least {part.triple_count} triples (a sample" in shown
+    endpoint = SparqlSource("large", "http://127.0.0.1:9/sparql")
+    endpoint._descriptor = replace(source.descriptor(), schema=part)
+    endpoint._read = source._read
+    (hit,) = endpoint.find_values(["jane austen"])  # asked of the endpoint, not of a scan of its labels
+    assert hit.value == "Jane Austen" and endpoint._lookup._lookup is None
+    endpoint.close()
+
+
+def test_predicates_beyond_a_sample_are_kept():
+    seen = RdfTerm(f"{VOCABULARY}genre", "genre", 3)
+    used = [seen.iri, f"{VOCABULARY}writtenBy"]
+    part = described(RdfSchema((), (), (seen,), 100, sampled=True, complete=False), used)
+    assert part[seen.iri] is seen and part[used[1]].label == "written by"
+    assert list(described(RdfSchema((), (), (seen,), 100), used)) == [seen.iri]
 
 
 def test_queries_may_use_the_prefixes_of_the_registration(source: GraphSource):

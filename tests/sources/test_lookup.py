@@ -1,7 +1,11 @@
 """The lookup of stored values: what is stored is found, however it is written."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,6 +120,31 @@ def test_a_lazy_lookup_is_built_once(tmp_path: Path):
     assert LazyLookup(values, cache).find(["ole group"]) and len(built) == 3
     lazy.forget()
     assert not (tmp_path / "shop.values.npz").exists()
+
+
+def test_values_are_gathered_for_so_long_and_no_longer(monkeypatch: pytest.MonkeyPatch, caplog):
+    monkeypatch.setattr("helios.sources.lookup.BUILD_SECONDS", 0.1)
+
+    def values():
+        for number in range(10_000):
+            yield StoredValue(("t", "a"), f"value{number}")
+            time.sleep(0.02)
+
+    lazy = LazyLookup(values, None)
+    assert lazy.find(["value0"])[0].value == "value0"
+    assert len(lazy.get()) < 100 and "t.a on cannot be looked up" in caplog.text
+
+
+def test_late_work_does_not_hold_up_the_end_of_the_process(within):
+    code = """
+import time
+from helios.sources.deadline import Background
+background = Background(1, name="test")
+first, second = background.submit(lambda: time.sleep(60)), background.submit(lambda: 1)
+assert second.cancel() and Background(2, name="test").submit(lambda: 7).result(5) == 7
+"""
+    with within(20.0):
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
 
 
 def test_nothing_is_kept_without_a_folder():

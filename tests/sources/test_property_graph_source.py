@@ -2,14 +2,19 @@
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
+from time import sleep
+from typing import Any
 
 import pytest
 
-from helios.errors import CorpusError, RecordError
-from helios.executors.base import Language, NativeQuery
+from helios.errors import CorpusError, QueryTimeout, RecordError
+from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.sources.descriptor import GraphSchema
+from helios.sources.descriptor_text import text
 from helios.sources.graph_import import import_graph
+from helios.sources.graph_schema import GraphReader
 from helios.sources.property_graph import PropertyGraphSource
 
 GRAPH = runpy.run_path(str(Path(__file__).parents[1] / "executors/cypher_graph.py"))
@@ -53,6 +58,54 @@ def test_a_source_describes_itself_and_finds_values(folder: Path) -> None:
         assert (hit.value, hit.place, hit.entity) == ("Create or DELETE", ("Movie", "title"), "gamma")
         source.refresh()
         source.check()
+    finally:
+        source.close()
+
+
+def test_a_large_graph_is_described_from_a_part(folder: Path) -> None:
+    source = PropertyGraphSource("people", folder / "graph.ladybug")
+    asked: list[str] = []
+
+    def ask(query: NativeQuery, limits: Limits) -> ResultSet:
+        asked.append(query.text)
+        return source.execute(query, limits)
+
+    try:
+        whole = GraphReader(source.execute).schema()
+        part = GraphReader(ask, whole=2).schema()
+        assert part.sampled and not whole.sampled
+        assert [label.name for label in part.labels] == [label.name for label in whole.labels]
+        assert [label.count for label in part.labels] == [label.count for label in whole.labels]
+        assert part.relationships == whole.relationships
+        assert not any(text.startswith("MATCH (a)-[r]->(b)") for text in asked)
+        shown = text(replace(source.descriptor(), schema=part))
+        assert "a sample" in shown and "a sample" not in text(source.descriptor())
+    finally:
+        source.close()
+
+
+def test_a_graph_that_takes_too_long_is_described_as_far_as_it_goes(folder: Path, within: Any) -> None:
+    """A server whose every count and every walk over all relationships outlasts its deadline."""
+    source = PropertyGraphSource("people", folder / "graph.ladybug")
+
+    def ask(query: NativeQuery, limits: Limits) -> ResultSet:
+        if "LIMIT" not in query.text:
+            sleep(min(0.05, limits.timeout))
+            raise QueryTimeout(limits.timeout)
+        return source.execute(query, limits)
+
+    try:
+        source.check()
+        with within(10.0):
+            schema = GraphReader(ask).schema()
+        assert schema.sampled and {label.name for label in schema.labels} == {"Movie", "Person"}
+        assert {kind.name for kind in schema.relationships} == {"ACTED_IN", "DIRECTED", "FOLLOWS"}
+
+        def nothing(query: NativeQuery, limits: Limits) -> ResultSet:
+            raise QueryTimeout(limits.timeout)
+
+        with pytest.raises(QueryTimeout):
+            GraphReader(nothing).schema()
     finally:
         source.close()
 

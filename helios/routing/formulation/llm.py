@@ -17,6 +17,7 @@ from helios.llm.outcome import Answer, Failure, FailureKind
 from helios.llm.request import Request
 from helios.routing.formulation import llm_prompts as prompts
 from helios.routing.formulation.base import Candidate
+from helios.routing.formulation.properties import described
 from helios.routing.keyword import named_values
 from helios.routing.likeness import Likeness
 from helios.sources.base import Source, ValueHit
@@ -94,7 +95,7 @@ class LlmFormulator:
                 prompts.shortened(f"{phrase!r} of the question is the entity <{iri}> ({label!r})", ENTITY_CHARACTERS)
             )
             used = self._used(iri, source)
-            near = [term for term in schema.predicates if term.iri in used] if used else schema.predicates
+            near = list(described(schema, used).values()) if used else schema.predicates
             hints += [f"  {line}" for line in self._predicates(question, near)]
         return hints
 

@@ -8,6 +8,7 @@ from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.values import Iri
 from helios.sources.base import Source
 from helios.sources.descriptor import RdfSchema, RdfTerm
+from helios.sources.rdf_schema import local_words
 
 LABELS = (
     "http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel",
@@ -60,6 +61,16 @@ def predicates_of(source: Source) -> dict[str, RdfTerm]:
     """The source's predicates by IRI; none where it is no RDF graph."""
     schema = source.descriptor().schema
     return {term.iri: term for term in schema.predicates} if isinstance(schema, RdfSchema) else {}
+
+
+def described(schema: RdfSchema, used: Iterable[str]) -> dict[str, RdfTerm]:
+    """What the schema says of the predicates that an entity uses.
+
+    Those that it does not list are kept, by their names, where it does not list all: it was made of a part.
+    """
+    listed = {term.iri: term for term in schema.predicates}
+    kept = (iri for iri in used if iri in listed or not schema.complete)
+    return {iri: listed.get(iri) or RdfTerm(iri, local_words(iri), 0) for iri in kept}
 
 
 def is_iri(text: str) -> bool:

@@ -20,11 +20,11 @@ from helios.models.encoder import TokenEncoder
 from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.entity_linking import FUNCTION_WORDS, EntityLink, folded, link_entities
-from helios.routing.formulation.properties import LABELS, Fact, facts_about, predicates_of
+from helios.routing.formulation.properties import LABELS, Fact, described, facts_about, predicates_of
 from helios.routing.formulation.table_sparql import TableSparqlGenerator
 from helios.routing.formulation.word_forms import same_verb
 from helios.sources.base import Source
-from helios.sources.descriptor import RdfTerm
+from helios.sources.descriptor import RdfSchema, RdfTerm
 
 Pool = Callable[[str], NDArray[np.float32]]
 """A text's unit vector."""
@@ -91,11 +91,15 @@ class SparqlGenerator:
 
     def readings(self, question: str, source: Source) -> list[Reading]:
         """All readings, best first; only the best few are compared with an example of their answers."""
-        predicates = predicates_of(source)
+        schema = source.descriptor().schema
+        if not isinstance(schema, RdfSchema):
+            return []
         by_entity = {link.entity: link for link in link_entities(question, source, limit=self.links)}
+        facts = facts_about(source, list(by_entity))
+        predicates = described(schema, {fact.predicate for fact in facts})
         readings = [
             self._reading(question, by_entity[fact.entity], fact, predicates[fact.predicate])
-            for fact in facts_about(source, list(by_entity))
+            for fact in facts
             if fact.predicate in predicates
         ]
         readings.sort(key=_order)
