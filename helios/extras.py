@@ -13,6 +13,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "llm": ("openai",),
     "rerankers": ("sentence_transformers",),
     "sources": ("ladybug", "neo4j", "psycopg", "pyoxigraph", "rdflib", "pyparsing"),
+    "sql": ("sqlalchemy", "pymysql"),
     "torch": ("torch",),
     "train": ("datasets", "lightgbm", "peft", "scipy", "transformers"),
 }

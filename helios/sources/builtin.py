@@ -6,6 +6,7 @@ from helios.executors.address import BOLT_SCHEMES
 from helios.executors.base import Language
 from helios.sources import spec
 from helios.sources.kinds import Kind
+from helios.sources.sql import ENGINES, SqlSpec
 
 SQL_GUARD = "parser: one SELECT, listed functions alone"
 SPARQL_GUARD = "parser: queries alone, no SERVICE, no FROM"
@@ -51,6 +52,14 @@ BUILT_IN = {
                 "deadline here: the connection is given up", ROWS,
             ),
             modules=("sqlglot", "psycopg"), schemes=("postgresql", "postgres"),
+        ),
+        Kind(
+            "sql", SqlSpec, Language.SQL, "helios.sources.sql:open_source",
+            guards=(
+                SQL_GUARD, "the server's own means: read-only transaction and statement time (MariaDB, MySQL)",
+                "worker process: killed at its deadline or memory cap", ROWS,
+            ),
+            modules=("sqlglot", "sqlalchemy"), schemes=tuple(ENGINES),
         ),
         Kind(
             "rdf", spec.RdfSpec, Language.SPARQL, "helios.sources.rdf:open_source",

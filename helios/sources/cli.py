@@ -205,13 +205,15 @@ def import_graph_command(
 
 
 def _checked(source: RegisteredSource) -> dict[str, Any]:
-    from helios.sources.guards import refuses_writes
+    from helios.sources.guards import refuses_writes, role_in_words
 
     about: dict[str, Any] = {"name": source.name, "kind": source.kind, "language": str(source.language)}
     try:
         source.check()
         refused = refuses_writes(source.opened)
         about |= {"ok": refused is not False, "guards": list(kind_named(source.kind).guards), "refuses_writes": refused}
+        if (role := role_in_words(source.opened)) is not None:
+            about["role"] = role
         if refused is False:
             about["error"] = "the guard let a write through its check; do not use this source"
     except HeliosError as error:
@@ -228,6 +230,8 @@ def _print_checks(checked: list[dict[str, Any]]) -> None:
             console.print(f"       {escape(result['error'])}", soft_wrap=True)
         for guard in result.get("guards", ()):
             console.print(f"       [dim]{escape(guard)}[/dim]", soft_wrap=True)
+        if "role" in result:
+            console.print(f"       [dim]role: {escape(result['role'])}[/dim]", soft_wrap=True)
         if result.get("refuses_writes"):
             console.print("       [dim]probe: a write was refused[/dim]")
 

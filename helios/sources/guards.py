@@ -27,3 +27,12 @@ def refuses_writes(source: Source) -> bool | None:
     except QueryRejected:
         return True
     return False
+
+
+def role_in_words(source: Source) -> str | None:
+    """What the role of a server may do; None for a source that has none, or cannot tell. SourceUnavailable."""
+    problems = getattr(getattr(source, "executor", None), "problems", None)
+    if problems is None:
+        return None
+    found = problems()
+    return f"may do more than read: {'; '.join(found)}" if found else "may only read"

@@ -4,7 +4,7 @@ A function stays what was written, under its own name; subscripts stay as they a
 its steps and looks at the clock, since it can try the same words again and again.
 """
 
-from functools import lru_cache
+from functools import cache
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sqlglot import Token, exp
 
 DIALECTS = ("sqlite", "duckdb", "postgres")
+SERVERS = ("mysql", "tsql", "snowflake", "bigquery", "clickhouse")
+"""Dialects of servers that are reached through SQLAlchemy."""
 MOST_SECONDS = 1.0
 """Of the processor, for one reading of a query."""
 MOST_MOVES = 40
@@ -25,6 +27,10 @@ WORDED = {
     "SUBSTRING": ("FROM", "FOR", "SIMILAR", "ESCAPE"), "TRIM": ("FROM",),
 }  # fmt: skip
 """Functions whose arguments may be parted by words."""
+
+
+_OWN_FORMS = {"mysql": ("CONVERT", "GROUP_CONCAT", "MATCH")}
+"""Functions of a dialect with words among their arguments, which sqlglot reads without rewriting them."""
 
 
 def tokens_of(dialect: str, text: str) -> "list[Token]":
@@ -67,21 +73,22 @@ def _unreadable(dialect: str, error: Exception) -> QueryRejected:
     return QueryRejected(f"this is not {dialect} SQL that the guard can read", "".join(line)[:200])
 
 
-@lru_cache(maxsize=len(DIALECTS))
-def _dialect(name: str) -> Any:
+@cache
+def _dialect(dialect: str) -> Any:
     from sqlglot import TokenType, exp
     from sqlglot.dialects.dialect import Dialect
 
-    base: Any = type(Dialect.get_or_raise(name))
+    base: Any = type(Dialect.get_or_raise(dialect))
 
     class Parser(base.parser_class):  # type: ignore[misc]
         FUNCTIONS: dict[str, Any] = {}
         FUNCTION_PARSERS = {
             **{name: base.parser_class.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")},
             **{name: lambda self, name=name: self._parse_worded(name) for name in WORDED},
+            **{name: base.parser_class.FUNCTION_PARSERS[name] for name in _OWN_FORMS.get(dialect, ())},
         }
         NO_PAREN_FUNCTION_PARSERS = base.parser_class.NO_PAREN_FUNCTION_PARSERS | (
-            {"@": lambda self: exp.Abs(this=self._parse_bitwise())} if name == "postgres" else {}
+            {"@": lambda self: exp.Abs(this=self._parse_bitwise())} if dialect == "postgres" else {}
         )
         moves = 0
         began = 0.0

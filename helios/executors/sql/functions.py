@@ -119,9 +119,48 @@ POSTGRES = (
     )
 )
 
+MYSQL = SHARED | _words(
+    """
+    adddate addtime against ascii bin bit_and bit_count bit_length bit_or bit_xor char char_length
+    character_length chr conv oct convert convert_tz cot crc32 curdate current_date current_time
+    current_timestamp curtime date_add date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear
+    elt export_set extract field find_in_set from_base64 from_days from_unixtime get_format hex hour if ifnull
+    isnull json_array json_arrayagg json_compact json_contains json_contains_path json_depth json_detailed
+    json_exists json_extract json_insert json_keys json_length json_loose json_merge_patch json_merge_preserve
+    json_normalize json_objectagg json_overlaps json_pretty json_query json_quote json_remove json_replace
+    json_search json_set json_type json_unquote json_valid json_value last_day lcase localtime localtimestamp
+    locate lpad make_set makedate maketime match md5 median microsecond mid minute month monthname
+    natural_sort_key now octet_length ord percentile_cont percentile_disc period_add period_diff position
+    quarter quote rand regexp_instr regexp_like regexp_replace regexp_substr repeat reverse rpad sec_to_time
+    second sha1 sha2 soundex space std stddev stddev_pop stddev_samp str_to_date strcmp subdate subtime sysdate
+    time time_format time_to_sec timediff timestamp timestampadd timestampdiff to_base64 to_char to_days
+    to_seconds truncate ucase unhex unix_timestamp utc_date utc_time utc_timestamp uuid var_pop var_samp
+    variance week weekday weekofyear weight_string year yearweek
+    """
+) - {"random", "printf", "acosh", "asinh", "atanh", "cosh", "sinh", "tanh", "trunc", "json_array_length"}
+"""Of MySQL and MariaDB. Left out beside what the head of this file says: locks (`get_lock`), what reads files
+(`load_file`), waits (`sleep`, `benchmark`, `master_pos_wait`), session and server (`user`, `database`,
+`last_insert_id`), and what shows values in its error messages (`extractvalue`, `updatexml`, `name_const`)."""
+
+PORTABLE = SHARED | _words(
+    """
+    any_value approx_count_distinct array_agg bit_and bit_or bit_xor cast char_length charindex convert corr covar_pop
+    covar_samp current_date current_time current_timestamp date_add date_diff date_part date_sub date_trunc dateadd
+    datediff datename datepart datetrunc day dayofweek dayofyear hour iff ifnull iif initcap isnull last_day len listagg
+    lpad median minute month now nvl percentile_cont percentile_disc position quarter repeat reverse rpad second
+    split_part startswith stddev stddev_pop stddev_samp string_agg strpos timestamp to_char to_date to_number translate
+    try_cast var_pop var_samp variance week year countif safe_divide uniq uniqexact toyear tomonth todate todatetime
+    tostring toint64 tofloat64 dateadd getdate sysutcdatetime month eomonth datefromparts charindex stuff concat_ws
+    """
+)
+"""Of engines that are only documented, not tested: SQL Server, Snowflake, BigQuery, ClickHouse."""
+
 QUANTIFIERS = frozenset({"all", "any", "some"})
 """Words that sqlglot may read as calls; in quotes they would be."""
-BY_DIALECT = {"sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES}
+BY_DIALECT = {
+    "sqlite": SQLITE, "duckdb": DUCKDB, "postgres": POSTGRES, "mysql": MYSQL, "tsql": PORTABLE, "snowflake": PORTABLE,
+    "bigquery": PORTABLE, "clickhouse": PORTABLE,
+}  # fmt: skip
 
 INFORMATION_SCHEMA = frozenset({"tables", "columns", "schemata", "table_constraints", "key_column_usage",
                                 "referential_constraints", "constraint_column_usage"})  # fmt: skip
@@ -129,10 +168,25 @@ SYSTEM_TABLES = {
     "sqlite": frozenset({"sqlite_master", "sqlite_schema"}),
     "duckdb": INFORMATION_SCHEMA,
     "postgres": INFORMATION_SCHEMA,
+    "mysql": INFORMATION_SCHEMA,
+    "tsql": INFORMATION_SCHEMA,
+    "snowflake": INFORMATION_SCHEMA,
+    "bigquery": INFORMATION_SCHEMA,
+    "clickhouse": INFORMATION_SCHEMA,
 }
 """Tables of the system that a source may open: they say what a descriptor says. Elsewhere those of information_schema.
 """
 SYSTEM_PREFIXES = ("pg_", "_pg_", "sqlite_", "duckdb_", "pragma_", "dbstat", "fts3tokenize", "bytecode", "tables_used")
+SYSTEM_SCHEMAS = {
+    "mysql": frozenset({"mysql", "performance_schema", "sys"}),
+    "tsql": frozenset({"sys", "master", "msdb", "tempdb", "model"}),
+    "snowflake": frozenset({"snowflake"}),
+    "bigquery": frozenset({"__tables__"}),
+    "clickhouse": frozenset({"system"}),
+}
+"""Schemas and catalogues of servers that no query may name, beside `information_schema`."""
+SERVER_WORDS = frozenset({"current_user", "current_role", "session_user", "system_user"})
+"""Words of servers that call a function without parentheses."""
 FILE_MODULES = frozenset({"csv", "fsdir", "zipfile"})
 """What SQLite may read like a table if somebody loaded it; its authorizer knows which tables there really are."""
 
@@ -143,6 +197,15 @@ STATEMENTS = _words(
     """
 )
 """Words that begin a statement: none may follow a parenthesis that opens."""
+SERVER_STATEMENTS = _words(
+    """
+    backup begin break bulk close commit continue dbcc deallocate declare deny exec fetch go goto grant if kill open
+    optimize print raiserror readtext reconfigure restore return revert revoke rollback save shutdown system throw
+    settings updatetext use waitfor while writetext
+    """
+) | (STATEMENTS - {"desc"})
+"""Words that begin a statement where statements need nothing between them (SQL Server), or change settings
+(ClickHouse)."""
 BEFORE_PARENTHESIS = _words(
     """
     all and any array as between bigint binary bit bool boolean by bytea blob bpchar case cast char character columns

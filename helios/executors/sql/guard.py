@@ -18,7 +18,7 @@ from helios.bounded import Bounded
 from helios.errors import QueryRejected
 from helios.executors.base import NEVER, Deadline
 from helios.executors.sql import functions
-from helios.executors.sql.dialects import DIALECTS, tokens_of, tree_of
+from helios.executors.sql.dialects import DIALECTS, SERVERS, tokens_of, tree_of
 from helios.executors.sql.nodes import ALLOWED, STATEMENTS, TYPES_REFUSED
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ _WORDS = re.compile(r"[^\W\d][\w$]*(?: [^\W\d][\w$]*)*")
 _MARKS = re.compile(r"[!#%&()*+,\-./:;<=>?@\[\]^{|}~]+|\$")
 _WIDTH = re.compile(r"%[^a-zA-Z%]*(?:\d{6}|\*)")
 _FILE_NAME = re.compile(r"[/\\:*?\[\].~]")
-_SIZED = {"repeat": 1, "lpad": 1, "rpad": 1, "zeroblob": 0, "randomblob": 0, "bar": 3}
+_SIZED = {"repeat": 1, "lpad": 1, "rpad": 1, "space": 0, "zeroblob": 0, "randomblob": 0, "bar": 3}
 """Functions whose result may be of any size, and which argument says so."""
 _STRUCTURED = frozenset({"from_json", "from_json_strict", "json_transform", "json_transform_strict"})
 """Functions of DuckDB that read a type from text, which is nested as deep as the text is."""
 MOST_BRACKETS = 50
 """Brackets of such a text."""
+PLACE = "\x01"
+"""Around the number of a parameter for a driver of a server; a query cannot have it."""
 _QUOTED = ("STRING", "IDENTIFIER", "BYTE_STRING", "BIT_STRING", "HEX_STRING", "HEREDOC_STRING")
 
 
@@ -77,12 +79,14 @@ class SqlGuard:
 
     def __init__(self, dialect: str, *, system_tables: bool = False) -> None:
         """`system_tables`: whether the tables that say what a descriptor says may be read."""
-        if dialect not in DIALECTS:
-            raise ValueError(f"no guard for the SQL dialect {dialect!r}; there are {', '.join(DIALECTS)}")
+        if dialect not in DIALECTS + SERVERS:
+            raise ValueError(f"no guard for the SQL dialect {dialect!r}; there are {', '.join(DIALECTS + SERVERS)}")
         self.dialect = dialect
         self._open = functions.SYSTEM_TABLES[dialect] if system_tables else frozenset()
         self._mark = "$" if dialect == "duckdb" else ":"  # DuckDB writes `name: value` for an alias
         self._names = functions.BY_DIALECT[dialect]
+        self._server = dialect in SERVERS
+        self._schemas = functions.SYSTEM_SCHEMAS.get(dialect, frozenset())
         self._kept: Bounded[str, CheckedQuery] = Bounded(KEPT)
 
     def check(self, text: str, *, deadline: Deadline = NEVER) -> CheckedQuery:
@@ -133,7 +137,7 @@ class SqlGuard:
                 raise QueryRejected("the query is nested too deeply")
         opening = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
         begins = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES}
-        if self.dialect != "sqlite":
+        if self.dialect in ("duckdb", "postgres"):
             begins.add(TokenType.TABLE)
         if self.dialect == "duckdb":
             begins |= {TokenType.FROM, TokenType.PIVOT, TokenType.UNPIVOT}
@@ -144,6 +148,21 @@ class SqlGuard:
                 raise QueryRejected("only queries are allowed: SELECT, WITH, VALUES", token.text)
             if before.text == "&" and token.token_type.name in _QUOTED and token.start == before.end + 1:
                 raise QueryRejected("a space belongs between & and a quote", token.text)
+        if self._server:
+            self._check_words_of_servers(tokens)
+
+    def _check_words_of_servers(self, tokens: "Sequence[Token]") -> None:
+        """What servers do by a word alone, and what they read in comments."""
+        from sqlglot import TokenType
+
+        for token in tokens:
+            if any(comment.lstrip().startswith(("!", "M!")) for comment in token.comments):
+                raise QueryRejected("the server would execute this comment", token.comments[0])
+            word = "" if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) else token.text.casefold()
+            if word in functions.SERVER_WORDS:
+                raise QueryRejected("this tells about the server; as a name it must be quoted", token.text)
+            if self.dialect != "mysql" and word in functions.SERVER_STATEMENTS:
+                raise QueryRejected("a statement could begin here; as a name it must be quoted", token.text)
 
     def _check_tree(self, tree: "exp.Expr", deadline: Deadline) -> None:
         if type(tree).__name__ not in STATEMENTS:
@@ -217,6 +236,11 @@ class SqlGuard:
             return
         if name.startswith(functions.SYSTEM_PREFIXES) and name not in self._open:
             raise QueryRejected("tables of the system are not open", self._part(table))
+        parts = {part for whole in (schema, catalog, name) for part in whole.split(".")} if self._server else set()
+        if parts & (self._schemas | {"information_schema"}):
+            raise QueryRejected("tables of the system are not open", self._part(table))
+        if self.dialect == "tsql" and name.startswith("sys"):
+            raise QueryRejected("tables of the system are not open", self._part(table))
         if any(part.startswith("pg_") or part in ("system", "temp") for part in (schema, catalog)):
             raise QueryRejected("tables of the system are not open", self._part(table))
 
@@ -225,7 +249,7 @@ class SqlGuard:
 
         if isinstance(node.parent, exp.Dot) and node.arg_key == "expression":
             raise QueryRejected("a function of a schema, or called on a value, is not allowed", self._part(node.parent))
-        if not isinstance(node, exp.Anonymous):
+        if not isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             return
         name = node.name.casefold()
         known = name in self._names or name in functions.QUANTIFIERS
@@ -280,7 +304,10 @@ class SqlGuard:
                 raise QueryRejected("a function of a schema, or called on a value, is not allowed", token.text)
 
     def _number_parameters(self, tree: "exp.Expr", pieces: list[str]) -> tuple[str, ...]:
-        """Write parameters (`$name` in DuckDB, `:name` elsewhere) as the driver has them: `$1`, `:name` in SQLite."""
+        """Write parameters (`$name` in DuckDB, `:name` elsewhere) as the driver has them: `$1`, `:name` in SQLite.
+
+        Drivers of servers differ: there it is the number between two PLACEs, which stand nowhere else.
+        """
         from sqlglot import exp
 
         numbers: dict[str, int] = {}
@@ -288,7 +315,9 @@ class SqlGuard:
             if pieces[place : place + 2] != [self._mark, name]:
                 raise QueryRejected(f"parameters are written {self._mark}name", name)
             number = numbers.setdefault(name, len(numbers) + 1)
-            if self.dialect != "sqlite":
+            if self._server:
+                pieces[place : place + 2] = [PLACE, f"{number}{PLACE}"]
+            elif self.dialect != "sqlite":
                 pieces[place : place + 2] = ["$", str(number)]
         return tuple(numbers)
 

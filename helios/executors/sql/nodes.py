@@ -29,11 +29,11 @@ SYNTAX = STATEMENTS | _words(
 
 FUNCTIONS = _words(
     """
-    Abs Anonymous Array ArrayContainedBy ArrayContainsAll ArrayOverlaps Cbrt Coalesce CurrentDate CurrentDatetime
-    CurrentTime CurrentTimestamp JSONBContains JSONBContainsAllTopKeys JSONBContainsAnyTopKeys JSONBContainsTopKey
-    JSONBDeleteAtPath JSONBExtract JSONBExtractScalar JSONBPathExists JSONExtract JSONExtractScalar Localtime
-    List Localtimestamp Map MatchAgainst Pow RegexpFullMatch RegexpILike RegexpLike Sqrt StartsWith Struct ToMap Unnest
-    VarMap
+    Abs Anonymous AnonymousAggFunc Array ArrayContainedBy ArrayContainsAll ArrayOverlaps Cbrt Coalesce
+    CurrentDate CurrentDatetime CurrentTime CurrentTimestamp GroupConcat JSONBContains JSONBContainsAllTopKeys
+    JSONBContainsAnyTopKeys JSONBContainsTopKey JSONBDeleteAtPath JSONBExtract JSONBExtractScalar
+    JSONBPathExists JSONExtract JSONExtractScalar List Localtime Localtimestamp Map MatchAgainst Pow
+    RegexpFullMatch RegexpILike RegexpLike Soundex Sqrt StartsWith Struct ToMap Unnest VarMap
     """
 )
 

@@ -7,10 +7,21 @@ from helios.routing.formulation.plan import ColumnRef, Condition, Operator, Plan
 
 LIKE = {Operator.CONTAINS: "%{}%", Operator.NOT_CONTAINS: "%{}%", Operator.STARTS: "{}%", Operator.ENDS: "%{}"}
 
+STANDARD = ("sqlite", "duckdb", "postgres", "sparql")
+"""Dialects that are written here as they are; `sparql` is for tables of an RDF graph."""
+
 
 def render(plan: Plan, dialect: str = "sqlite") -> str:
     """SQL that answers a plan; `dialect` is sqlglot's name for it."""
-    return _Renderer(dialect).query(plan)
+    text = _Renderer(dialect).query(plan)
+    return text if dialect in STANDARD else translated(text, dialect)
+
+
+def translated(text: str, dialect: str) -> str:
+    """Standard SQL as another server has it: how it quotes names, limits rows, and leaves out capitals."""
+    from sqlglot import transpile
+
+    return transpile(text, read="postgres", write=dialect)[0]
 
 
 def quoted(name: str) -> str:

@@ -99,6 +99,47 @@ def postgresql_address(postgresql):
         )  # fmt: skip
 
 
+MARIADB = """
+    CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(40), price DOUBLE, added DATE) COMMENT 'what is sold';
+    CREATE TABLE sale (id INTEGER PRIMARY KEY, item_id INTEGER, qty INTEGER COMMENT 'pieces', day DATETIME,
+        note VARCHAR(40), info JSON, FOREIGN KEY (item_id) REFERENCES item (id));
+    CREATE TABLE `order details` (`unit price` INTEGER, `select` TEXT, photo BLOB);
+    CREATE TABLE `städte` (name VARCHAR(40), `größe` INTEGER, FULLTEXT (name));
+    INSERT INTO item VALUES (1, 'apple', 2.0, '2024-01-02'), (2, 'pear', 3.5, '2024-02-03'), (3, 'plum', 1.25, NULL);
+    INSERT INTO sale VALUES (1, 1, 3, '2024-01-05 10:00:00', 'first', '{"a": "x", "b": [1, 2]}'),
+        (2, 1, 1, '2024-02-06 11:30:00', NULL, NULL), (3, 2, 2, '2024-02-07 12:45:30', '50% off', NULL);
+    INSERT INTO `order details` VALUES (5, 'x', x'00ff'), (7, 'y', NULL);
+    INSERT INTO `städte` VALUES ('Köln', 405), ('Łódź', 293);
+    CREATE VIEW cheap AS SELECT name FROM item WHERE price < 3;
+    CREATE FUNCTION json_pretty_print(x INT) RETURNS INT DETERMINISTIC RETURN x;
+    CREATE FUNCTION regexp_like(a TEXT, b TEXT) RETURNS INT DETERMINISTIC RETURN 666;
+    CREATE SEQUENCE counter;
+"""
+"""The same shop, and functions of the database's own: one by the name of a listed one that MariaDB lacks."""
+
+
+@pytest.fixture(scope="session")
+def mariadb():
+    """A server of our own with the shop and a role that may only SELECT, and call the database's own functions."""
+    for package in ("sqlalchemy", "pymysql"):
+        pytest.importorskip(package, reason=f"{package} is not installed (extra sql)")
+    module = load_module("mariadb_server")
+    if (programs := module.find_programs()) is None:
+        pytest.skip("no MariaDB server: install the package mariadb-server")
+    with module.serve(programs) as server:
+        server.run("CREATE DATABASE shop", database="")
+        server.run(MARIADB)
+        password = module.PASSWORD.replace("'", "''")
+        server.run(f"CREATE USER {module.READER}@'127.0.0.1' IDENTIFIED BY '{password}'")
+        server.run(f"GRANT SELECT, EXECUTE ON shop.* TO {module.READER}@'127.0.0.1'")
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_password(mariadb) -> str:
+    return load_module("mariadb_server").PASSWORD
+
+
 @dataclass
 class Reach:
     """What hostile queries try to reach: a file to read, a folder to write to, a port to call."""
