@@ -20,7 +20,6 @@ from pydantic import Field
 from helios.executors.base import Language
 from helios.executors.pool import Engine
 from helios.executors.sql.embedded import EmbeddedSqlExecutor
-from helios.executors.sql.sqlite_session import SqliteSession
 from helios.sources.kinds import Kind
 from helios.sources.reading import SqliteReading
 from helios.sources.relational import RelationalSource, WorkerReader
@@ -39,16 +38,12 @@ def open_source(name, spec, folder, cache):
     options = {"path": str(spec.paths(folder)[0])}
     return RelationalSource(
         name, spec, catalogue=CATALOGUE, cache=cache,
-        reader=lambda: WorkerReader(Engine("ledger:open_reading", options)),
+        reader=lambda: WorkerReader(Engine("ledger:open_session", options)),
         executor=lambda: EmbeddedSqlExecutor("sqlite", Engine("ledger:open_session", options), limits=spec.limits),
     )
 
 
 def open_session(options):
-    return SqliteSession(_loaded(options["path"]), system_tables=False)
-
-
-def open_reading(options):
     return SqliteReading(_loaded(options["path"]))
 
 
