@@ -42,14 +42,15 @@ def _edge(edge: EvidenceEdge) -> dict[str, Any]:
         "probability": edge.probability,
         "origin": edge.origin.value,
         "rejected": edge.rejected,
-        "segment": None if edge.segment is None else _segment(edge.segment),
-        "passage": None if edge.passage is None else _passage(edge.passage),
+        "segment": None if edge.segment is None else segment_dict(edge.segment),
+        "passage": None if edge.passage is None else passage_dict(edge.passage),
         "links": [asdict(link) for link in edge.links],
         "matches": [asdict(match) for match in edge.matches],
     }
 
 
-def _segment(segment: Segment) -> dict[str, Any]:
+def segment_dict(segment: Segment) -> dict[str, Any]:
+    """A row, as evidence has it."""
     return {
         "id": str(segment.segment_id),
         "table_id": segment.segment_id.table_id,
@@ -62,7 +63,8 @@ def _segment(segment: Segment) -> dict[str, Any]:
     }
 
 
-def _passage(passage: Passage) -> dict[str, Any]:
+def passage_dict(passage: Passage) -> dict[str, Any]:
+    """A text, as evidence has it."""
     return {
         "id": passage.passage_id,
         "title": passage.title,

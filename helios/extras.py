@@ -12,6 +12,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "flag": ("FlagEmbedding",),
     "llm": ("openai",),
     "rerankers": ("sentence_transformers",),
+    "serve": ("fastapi", "uvicorn", "mcp", "prometheus_client", "jinja2"),
     "sources": ("ladybug", "neo4j", "psycopg", "pyoxigraph", "rdflib", "pyparsing"),
     "sql": ("sqlalchemy", "pymysql"),
     "torch": ("torch",),

@@ -181,6 +181,8 @@ def _within(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ..
     if not hasattr(command, "commands"):
         yield path, command
         return
+    if command.invoke_without_command:
+        yield path, command
     for name, inner in command.commands.items():
         yield from _within((*path, name), inner)
 

@@ -1,0 +1,66 @@
+"""What a route needs: a scope, an index within the key's reach, a question left in its minute."""
+
+import math
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from serving.keys import Access, Scope
+from serving.problems import Problem
+from serving.state import Serving
+
+
+def serving_of(request: Request) -> Serving:
+    """The server that a request came to."""
+    found: Serving = request.app.state.serving
+    return found
+
+
+ServingOf = Annotated[Serving, Depends(serving_of)]
+
+
+class Needs:
+    """A dependency that gives the caller's access, or Problem `unauthorized`, `forbidden` or `too_many`.
+
+    One of the scopes is enough; the route says which one a request of its needs.
+    """
+
+    def __init__(self, *scopes: Scope, questions: int = 0) -> None:
+        self.scopes = scopes
+        self.questions = questions
+
+    async def __call__(self, request: Request, serving: ServingOf) -> Access:
+        """Called by FastAPI for every request of the route."""
+        access: Access | None = request.scope["state"]["access"]
+        if access is None:
+            raise Problem("unauthorized")
+        if not access.scopes.intersection(self.scopes):
+            raise Problem("forbidden", f"it needs the scope {' or '.join(self.scopes)}")
+        if self.questions:
+            take(serving, access, self.questions)
+        return access
+
+
+def needs(*scopes: Scope, questions: int = 0) -> Any:
+    """`Depends` of the same."""
+    return Depends(Needs(*scopes, questions=questions))
+
+
+def take(serving: Serving, access: Access, questions: int) -> None:
+    """Count questions against a key's minute; Problem `too_many`."""
+    seconds = serving.rates.wait(access, questions)
+    if seconds:
+        wait = str(max(1, math.ceil(seconds)))
+        raise Problem("too_many", f"{access.per_minute} questions a minute", headers={"Retry-After": wait})
+
+
+def chosen_index(serving: Serving, access: Access, name: str | None) -> str:
+    """The index that a request names, or the only one; Problem `index_not_found`, also for one out of reach."""
+    within = [one for one in serving.indexes.names if access.may_ask(one)]
+    if name is None and len(within) == 1:
+        return within[0]
+    if name is None:
+        raise Problem("index_not_found", f"name one of these as `index`: {', '.join(within) or 'none'}")
+    if name not in within:
+        raise Problem("index_not_found")
+    return name

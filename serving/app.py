@@ -1,0 +1,83 @@
+"""The application: every route behind the gate."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+
+from helios.errors import HeliosError
+from serving.gate import Gate
+from serving.openapi import ABOUT, documented
+from serving.problems import Problem, problem_of, request_id_of
+from serving.routes import health, indexes, questions
+from serving.state import Serving
+from serving.watch import Abandoned, ClientGone
+
+log = logging.getLogger(__name__)
+FOLLOW_SECONDS = 2.0
+"""Between two looks at whether an index has a new snapshot."""
+
+
+def make_app(serving: Serving) -> Gate:
+    """The application of a server, whose indexes are open or will be."""
+    app = FastAPI(
+        **ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        middleware=[*_cors(serving), Middleware(GZipMiddleware, minimum_size=1000)],
+    )
+    app.state.serving = serving
+    for router in (questions.router, indexes.router, health.router):
+        app.include_router(router)
+    for kind in (Problem, HeliosError, RequestValidationError, HTTPException, ClientGone, Abandoned, Exception):
+        app.add_exception_handler(kind, _problem)
+    app.openapi = documented(app)  # type: ignore[method-assign]
+    return Gate(app, serving)
+
+
+def _cors(serving: Serving) -> list[Middleware]:
+    """For web sites that were allowed; without any, no header of CORS is ever sent."""
+    origins = serving.settings.allowed_origins
+    headers = ["Authorization", "Content-Type", "X-Request-ID"]
+    methods = ["GET", "POST", "DELETE"]
+    if not origins:
+        return []
+    return [Middleware(CORSMiddleware, allow_origins=origins, allow_methods=methods, allow_headers=headers)]
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Follow the indexes while the server runs; close all at its end."""
+    serving: Serving = app.state.serving
+    following = asyncio.create_task(_follow(serving))
+    try:
+        yield
+    finally:
+        following.cancel()
+        await asyncio.to_thread(serving.close)
+
+
+async def _follow(serving: Serving) -> None:
+    """Swap in new snapshots as they appear."""
+    while True:
+        await asyncio.sleep(FOLLOW_SECONDS)
+        for name in await asyncio.to_thread(serving.indexes.follow):
+            log.info("index %s: a new snapshot is served", name)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    gone = isinstance(error, (ClientGone, Abandoned))
+    problem = Problem("client_gone") if gone else problem_of(error)
+    request.scope["state"]["code"] = problem.code
+    if problem.code == "index_unusable":
+        log.error("request %s failed", request_id_of(request), exc_info=error)
+    return problem.response(request_id_of(request))

@@ -1,0 +1,213 @@
+"""What every request passes first: its id, host, origin, body and key; and what is counted and logged of it after.
+
+Plain ASGI, so that streams pass through untouched. A body is read here, within its limits of bytes, seconds and depth,
+before anything else sees it: a client that sends half of one holds nobody up.
+"""
+
+import asyncio
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from helios.errors import ConfigError
+from serving.keys import EVERYTHING, Access
+from serving.problems import Problem, problem_of
+from serving.state import Serving
+from serving.watch import Abandoned, ClientGone
+
+log = logging.getLogger("serving.requests")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,80}")
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+BRACKET = re.compile(rb"[\[\]{}]")
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+class Gate:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, serving: Serving) -> None:
+        self.app = app
+        self.serving = serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers, started = Headers(scope=scope), time.perf_counter()
+        request_id = _request_id(headers)
+        scope.setdefault("state", {}).update(request_id=request_id, access=None)
+        reply = _Reply(send, request_id)
+        try:
+            self._check_origin(headers)
+            scope["state"]["access"] = self._access(headers, scope)
+            if scope["method"] not in ("GET", "HEAD"):
+                receive = await self._body(headers, scope, receive)
+            await self.app(scope, receive, reply)
+        except (ClientGone, Abandoned):
+            await reply.problem(Problem("client_gone"), scope, receive)
+        except Exception as error:  # noqa: BLE001 - the last place where an error becomes a reply; it is logged
+            problem = problem_of(error)
+            if problem.code in ("internal", "index_unusable"):
+                log.error("request %s failed", request_id, exc_info=error)
+            await reply.problem(problem, scope, receive)
+        finally:
+            self._account(scope, reply, time.perf_counter() - started)
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Problem for a Host that is not ours, and for scripts of other sites."""
+        hosts = self.serving.settings.hosts
+        host = headers.get("host", "")
+        name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
+        if name.lower() not in hosts:
+            raise Problem("host_refused")
+        origin = headers.get("origin")
+        if origin is None or origin in self.serving.settings.allowed_origins:
+            return
+        if origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+            raise Problem("origin_refused")
+
+    def _access(self, headers: Headers, scope: Scope) -> Access | None:
+        """What the request's key grants; None without a key, or with one that is not known."""
+        keys = self.serving.keys
+        if keys is None:
+            return EVERYTHING
+        kind, _, sent = headers.get("authorization", "").partition(" ")
+        try:
+            return keys.access(sent.strip()) if kind.lower() == "bearer" else None
+        except ConfigError as error:
+            log.error("the keys cannot be read: %s", error)
+            raise Problem("not_ready") from None
+
+    async def _body(self, headers: Headers, scope: Scope, receive: Receive) -> Receive:
+        """The whole body within its limits; what then is received begins with it."""
+        limits = self.serving.settings.limits
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > limits.body_bytes:
+            raise Problem("body_too_large", f"at most {limits.body_bytes} bytes", headers={"Connection": "close"})
+        try:
+            async with asyncio.timeout(limits.body_seconds):
+                body = await _read(receive, limits.body_bytes)
+        except TimeoutError:
+            raise Problem("body_slow", headers={"Connection": "close"}) from None
+        if body and scope["path"].startswith(("/v1/", "/mcp")):
+            if media_type != "application/json":
+                raise Problem("media_type")
+            if too_deep(body, limits.body_depth):
+                raise Problem("json_too_deep", f"at most {limits.body_depth} brackets within brackets")
+        return _after(body, receive)
+
+    def _account(self, scope: Scope, reply: "_Reply", seconds: float) -> None:
+        """Count and log a request; its question only where the settings say so."""
+        state, metrics, route = scope["state"], self.serving.metrics, route_of(scope)
+        status = reply.status or 499
+        metrics.replied(route, status, seconds)
+        code = state.get("code", "")
+        if code:
+            metrics.problems.labels(code).inc()
+        access = state["access"]
+        fields: dict[str, Any] = {
+            "request_id": state["request_id"], "method": scope["method"], "route": route, "status": status,
+            "ms": round(seconds * 1e3, 1), "code": code, "key": access.key_id if access else "",
+            **state.get("logged", {}),
+        }  # fmt: skip
+        if self.serving.settings.log_questions and "question" in state:
+            fields["question"] = state["question"]
+        log.info("request", extra={"fields": {name: value for name, value in fields.items() if value != ""}})
+
+
+class _Reply:
+    """Passes a reply on with our headers, and knows how far it is."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = [(b"x-request-id", self._request_id.encode()), *HEADERS]
+            message = {**message, "headers": [*message.get("headers", ()), *own]}
+        await self._send(message)
+
+    async def problem(self, problem: Problem, scope: Scope, receive: Receive) -> None:
+        """Reply with a problem, unless a reply is on its way: then it just ends."""
+        if not self.status:
+            scope["state"]["code"] = problem.code
+            await problem.response(self._request_id)(scope, receive, self)
+
+
+def route_of(scope: Scope) -> str:
+    """The pattern of the address; `none` where there is none, so that labels stay few."""
+    found = getattr(scope.get("route"), "path", None)
+    return str(found) if found else scope["state"].get("route", "none")
+
+
+def too_deep(body: bytes, most: int) -> bool:
+    """Whether JSON has more brackets within brackets; what stands in strings does not count."""
+    depth = 0
+    for found in BRACKET.finditer(STRING.sub(b"", body)):
+        depth += 1 if found[0] in b"[{" else -1
+        if depth > most:
+            return True
+    return False
+
+
+async def _read(receive: Receive, most: int) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body += message.get("body", b"")
+        if len(body) > most:
+            raise Problem("body_too_large", f"at most {most} bytes", headers={"Connection": "close"})
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _after(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that was read already, then what else is received."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _request_id(headers: Headers) -> str:
+    """The client's own where it is harmless, else a new one."""
+    sent = headers.get("x-request-id", "")
+    return sent if REQUEST_ID.fullmatch(sent) else uuid.uuid4().hex
+
+
+class JsonLines(logging.Formatter):
+    """Log records as one JSON object a line; control characters are escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """`time`, `level`, `logger`, `event`, then the record's own fields."""
+        fields: Mapping[str, Any] = getattr(record, "fields", {})
+        document = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"), "level": record.levelname.lower(),
+            "logger": record.name, "event": record.getMessage(), **fields,
+        }  # fmt: skip
+        if record.exc_info:
+            document["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(document, default=str)

@@ -1,0 +1,46 @@
+"""What one server holds while it runs."""
+
+from dataclasses import dataclass, field
+
+from serving.admission import Admission
+from serving.indexes import ServedIndexes
+from serving.keys import KeyFile, Rates
+from serving.metrics import Metrics
+from serving.questions import Questions
+from serving.settings import ServerSettings
+
+
+@dataclass(slots=True, eq=False)
+class Serving:
+    """The parts of a server; `draining` from the moment that it is told to leave."""
+
+    settings: ServerSettings
+    indexes: ServedIndexes
+    admission: Admission
+    metrics: Metrics
+    questions: Questions
+    keys: KeyFile | None
+    rates: Rates = field(default_factory=Rates)
+    batches: int = 0
+    """Batches under way."""
+    draining: bool = False
+
+    @classmethod
+    def of(cls, settings: ServerSettings) -> "Serving":
+        """The parts as the settings ask for them; nothing is opened yet."""
+        limits, metrics = settings.limits, Metrics()
+        indexes = ServedIndexes(settings.indexes, config=settings.config, overrides=settings.overrides)
+        admission = Admission(permits=limits.permits, queue=limits.queue)
+        questions = Questions(indexes, admission, metrics, limits)
+        keys = None if settings.keys is None else KeyFile(settings.keys)
+        return cls(settings, indexes, admission, metrics, questions, keys)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes questions: all indexes are open and warm, and it is not leaving."""
+        return self.indexes.ready and not self.draining
+
+    def close(self) -> None:
+        """Close all that was opened."""
+        self.admission.close()
+        self.indexes.close()
