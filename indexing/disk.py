@@ -3,6 +3,7 @@
 `indexing.estimate` measures instead.
 """
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from helios.config import Config
 from helios.errors import HeliosError
 from indexing.inputs import InputFile, input_files
 
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNPACKED = {".gz": 4.0, ".parquet": 3.0, ".xlsx": 3.0, ".html": 0.3, ".htm": 0.3}
 """Bytes of text per byte of a file, 1 for other endings."""
 _BYTES_PER_TOKEN = 4.2

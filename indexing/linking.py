@@ -24,7 +24,7 @@ from helios.index.lexical import terms_of
 from helios.models.linker import Linker, TableLinker
 from helios.models.linker.linker import TableLinks
 from helios.models.linker.routes import Routes
-from helios.types import Table
+from helios.types import Passage, Table
 
 Array = npt.NDArray[Any]
 FAINT, LIKELY, SHORT, FEW = 0.2, 0.6, 3, 5
@@ -71,20 +71,25 @@ def link_corpus(
 ) -> LinkArrays:
     """Links of a chunk of the store's blocks (a range of their numbers). None is the weights' own threshold."""
     chosen = store.blocks()[blocks.start : blocks.stop].tolist()
-    return LinkArrays.concatenate([_link_block(store, linker, block, threshold) for block in chosen])
+    found = [link_block(store, linker, block, threshold=threshold, passages=store.passages) for block in chosen]
+    return LinkArrays.concatenate(found)
 
 
-def _link_block(store: CorpusStore, linker: TableLinker, block: list[int], threshold: float | None) -> LinkArrays:
+def link_block(
+    store: CorpusStore, linker: TableLinker, block: Sequence[int], *, threshold: float | None,
+    passages: Sequence[Passage],
+) -> LinkArrays:  # fmt: skip
+    """Links of one block of a store's tables to passages by their numbers in the linker's index, `passages`."""
     number, start, stop = block
     table = store.tables.block(number, start, stop)
     links = linker.link(table, threshold=threshold)
-    kept = likely_links(table, links, store)
+    kept = likely_links(table, links, passages)
     segments = links.rows.astype(np.int64) + int(store.segment_offsets[number]) + start
     numbers = (segments, links.passages, links.columns, links.starts, links.ends)
     return LinkArrays(*(column.astype(np.int64)[kept] for column in numbers), links.scores[kept])
 
 
-def likely_links(table: Table, links: TableLinks, store: CorpusStore) -> Array:
+def likely_links(table: Table, links: TableLinks, passages: Sequence[Passage]) -> Array:
     """bool (L): all links but the faint ones that many rows have to a passage which its title does not name.
 
     The linker knows pages about one thing each. A folder's documents are about many, and a code or a word that fills a
@@ -100,7 +105,7 @@ def likely_links(table: Table, links: TableLinks, store: CorpusStore) -> Array:
         letters = sum(map(str.isalpha, mention))
         faint = links.scores[place] < (FAINT if letters >= SHORT else LIKELY)
         if faint and counts[mention, passage] > FEW:
-            kept[place] = not set(terms_of(mention)).isdisjoint(terms_of(store.passages[passage].title))
+            kept[place] = not set(terms_of(mention)).isdisjoint(terms_of(passages[passage].title))
     return kept
 
 

@@ -5,7 +5,6 @@ there, the part is assembled from hard links and the manifest is replaced: until
 previous snapshot. Killed at any moment, the same call goes on where it stopped and writes the same bytes.
 """
 
-import errno
 import logging
 import shutil
 import time
@@ -24,7 +23,7 @@ from helios.index.durable import fsync_tree
 from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
 from indexing.commit import commit_part, component_folder
-from indexing.disk import check_free_space
+from indexing.disk import DISK_FULL, check_free_space
 from indexing.inputs import inputs_sha256, list_files
 from indexing.memory import PeakMemory
 from indexing.progress import Progress, SilentProgress
@@ -47,7 +46,6 @@ log = logging.getLogger(__name__)
 JOURNAL_FILE = "journal.jsonl"
 DISTRUSTED = "distrusted"
 """Folder in .build with an empty file for every folder that a fresh build must not reuse."""
-_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ def build_index(
             files = build.export_files()
             return BuildReport(out, manifest, build.records, ran, time.monotonic() - started, files)
     except OSError as error:
-        if error.errno in _DISK_FULL:
+        if error.errno in DISK_FULL:
             raise HeliosError(
                 f"{out}: the disk is full ({error}); free some space and run the same command again: "
                 "finished work is kept"

@@ -54,9 +54,9 @@ def build_from(
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-values-") as folder:
         store, corpus = Path(folder) / "store", Path(folder) / "values.jsonl"
         with CorpusWriter(store) as writer:
-            for table in _checked(tables, Table):
+            for table in checked(tables, Table):
                 writer.add(table)
-            for passage in _checked(passages, Passage):
+            for passage in checked(passages, Passage):
                 writer.add(passage)
         stage = StoredStage(store, _sha256(store))
         corpus.write_text(json.dumps({"id": stage.sha256, "text": "StoredStage has the records"}), encoding="utf-8")
@@ -96,7 +96,7 @@ class StoredStage:
         return StageResult(counts=counts)
 
 
-def _checked(values: Iterable[Any], kind: type[Record]) -> Iterator[Record]:
+def checked(values: Iterable[Any], kind: type[Record]) -> Iterator[Record]:
     """The values as records of one kind; CorpusError says which one is none."""
     noun = "tables" if kind is Table else "passages"
     for number, value in enumerate(values):

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import sys
+import time
 import weakref
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,17 +14,20 @@ from types import TracebackType
 from helios.errors import IndexFormatError, IndexLockedError
 
 LOCK_FILE = ".lock"
+_SECONDS_BETWEEN_TRIES = 0.05
 
 
 class WriteLock:
     """Holds the right to change an index: `with WriteLock(directory): ...`.
 
     The lock belongs to the open file, so the kernel frees it when the process ends in any way. The file
-    itself stays, with the last holder's process id and host. Raises IndexLockedError where it is held.
+    itself stays, with the last holder's process id and host. Raises IndexLockedError where it is held, and is still
+    held after `wait` seconds.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, wait: float = 0.0) -> None:
         self.path = directory / LOCK_FILE
+        self.wait = wait
         self._descriptor: int | None = None
 
     @property
@@ -32,18 +36,20 @@ class WriteLock:
         return self._descriptor is not None
 
     def acquire(self) -> None:
-        """Take the lock at once or raise IndexLockedError naming the holder."""
+        """Take the lock, or raise IndexLockedError naming the holder when the time to wait has passed."""
         if self.held:
             raise IndexLockedError(f"{self.path.parent}: this process already holds the write lock")
         descriptor = _open_lock_file(self.path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise IndexLockedError(
-                f"{self.path.parent}: another process is writing to this index ({_holder(self.path)}); "
-                "wait until it is done, or stop it and run again"
-            ) from None
+        deadline = time.monotonic() + self.wait
+        while not _try_lock(descriptor):
+            if time.monotonic() >= deadline:
+                os.close(descriptor)
+                waited = f"; waited {self.wait:g} s" if self.wait else ""
+                raise IndexLockedError(
+                    f"{self.path.parent}: another process is writing to this index ({_holder(self.path)}){waited}; "
+                    "wait until it is done, or stop it and run again"
+                )
+            time.sleep(_SECONDS_BETWEEN_TRIES)
         self._descriptor = descriptor
         _release_in_forked_children(self)
         os.ftruncate(descriptor, 0)
@@ -70,6 +76,14 @@ def _open_lock_file(path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise IndexFormatError(f"{path}: cannot lock the index for writing ({error.strerror})") from None
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _release_in_forked_children(lock: WriteLock) -> None:

@@ -55,6 +55,14 @@ class Tombstones:
         with path.open("wb") as file:
             np.savez(file, allow_pickle=False, nodes=self.nodes, tokens=self.tokens, counts=self.counts)
 
+    def joined(self, nodes: NDArray[np.int64], frequencies: NDArray[np.int64]) -> "Tombstones":
+        """These and more nodes, none of which is here yet; `frequencies` (vocabulary) says how many of those have each token."""
+        total = self.frequencies(len(frequencies)) + frequencies
+        held = np.flatnonzero(total)
+        return Tombstones(
+            np.union1d(self.nodes, nodes).astype(np.int64), held.astype(np.int32), total[held].astype(np.int32)
+        )
+
     def frequencies(self, vocabulary: int) -> NDArray[np.int64]:
         """In how many deleted nodes each token stands: (vocabulary); IndexFormatError for a token beyond it."""
         if len(self.tokens) and self.tokens[-1] >= vocabulary:

@@ -127,7 +127,7 @@ def test_a_faint_link_that_fills_a_column_names_the_passage(tmp_path: Path) -> N
         zeros = np.zeros(rows, np.int64)
         ends = zeros + len(sizes.rows[0][column])
         links = TableLinks(np.arange(rows), zeros + column, zeros, zeros, ends, np.full(rows, score, np.float32))
-        return bool(likely_links(sizes, links, store).all())
+        return bool(likely_links(sizes, links, store.passages).all())
 
     assert not kept(store, 0, 0.3)  # one letter
     assert not kept(store, 1, 0.05)

@@ -22,6 +22,7 @@ from helios.models.linker.arrays import Extra, workspace
 from helios.models.linker.candidates import pool_candidates, unresolved_mentions
 from helios.models.linker.encoding import EncodedTable, TableEncoder
 from helios.models.linker.features import Pairs, collective, describe_pairs
+from helios.models.linker.forward import PassageWords
 from helios.models.linker.passages import FORMAT, PassageIndex
 from helios.models.linker.recognition import Recogniser
 from helios.models.linker.routes import ExtraRoutes, Routes
@@ -114,6 +115,11 @@ class Linker:
             (workdir / _COMPLETE).write_text(json.dumps(meta), encoding="utf-8")
             log.info("candidate index of %d passages in %s", index.passage_count, workdir)
         return self.open(workdir)
+
+    def over(self, words: PassageWords, routes: ExtraRoutes | None = None) -> "TableLinker":
+        """Link against passages whose words were read already; nothing is written."""
+        index = PassageIndex.of(words)
+        return TableLinker(self, index, *bind(self.aliases, index), routes)
 
     def open(self, workdir: Path) -> "TableLinker":
         """Open a prepared folder; passages stay memory-mapped."""

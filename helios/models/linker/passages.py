@@ -18,6 +18,7 @@ from numba import njit
 
 from helios.errors import IndexFormatError
 from helios.models.linker.arrays import IndexArrays
+from helios.models.linker.forward import PassageWords
 from helios.models.linker.text import split_disambiguator, tokens, type_noun
 
 FORMAT = 2
@@ -67,18 +68,18 @@ class PassageIndex:
     def build(cls, passages: Iterable[tuple[str, str]], folder: Path) -> "PassageIndex":
         """Index (title, text) pairs in passage-number order into `folder` and open it."""
         folder.mkdir(parents=True, exist_ok=True)
-        builder = _Builder()
-        for title, text in passages:
-            builder.add(title, text)
-        for name, values in builder.arrays().items():
+        words = words_of(passages)
+        for name, values in inverted(words)._asdict().items():
             np.save(folder / f"{name}.npy", values)
-        meta = {
-            "format": FORMAT,
-            "vocabulary": list(builder.vocabulary),
-            "type_names": list(builder.type_ids),
-        }
+        meta = {"format": FORMAT, "vocabulary": list(words.vocabulary), "type_names": list(words.type_names)}
         (folder / "meta.json").write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
         return cls.open(folder)
+
+    @classmethod
+    def of(cls, words: PassageWords) -> "PassageIndex":
+        """The index of passages whose words were read already, in memory."""
+        vocabulary = {word: number for number, word in enumerate(words.vocabulary)}
+        return cls(vocabulary, words.vocabulary, words.type_names, inverted(words))
 
     @classmethod
     def open(cls, folder: Path) -> "PassageIndex":
@@ -93,6 +94,58 @@ class PassageIndex:
             raise IndexFormatError(f"{folder}: linker passage index format {meta.get('format')}, expected {FORMAT}")
         vocabulary = {word: number for number, word in enumerate(meta["vocabulary"])}
         return cls(vocabulary, tuple(vocabulary), tuple(meta["type_names"]), arrays)
+
+
+def title_keys(title: str) -> Iterator[tuple[int, str]]:
+    """How each key comes from a title (a sum of FULL, BASE, HEAD and ACRONYM), and its folded words."""
+    base, disambiguator = split_disambiguator(title)
+    return ((kind, " ".join(words)) for kind, words in _keys(base, tokens(base), tokens(disambiguator)))
+
+
+def _keys(base: str, base_words: list[str], extra_words: list[str]) -> Iterator[tuple[int, list[str]]]:
+    if base_words:
+        yield (BASE if extra_words else FULL | BASE), base_words
+    if extra_words:
+        yield FULL, base_words + extra_words
+    head, comma, _ = base.partition(", ")
+    if comma and (head_words := tokens(head)):
+        yield HEAD, head_words
+    if len(base_words) > 1 and base.lower().startswith("the "):
+        yield HEAD, base_words[1:]
+    initials = "".join(word[0] for word in base.replace("-", " ").split() if word[0].isupper())
+    if 2 <= len(initials) <= 6:
+        yield ACRONYM, [initials.lower()]
+
+
+def words_of(passages: Iterable[tuple[str, str]]) -> PassageWords:
+    """Read the words of (title, text) pairs."""
+    builder = _Builder()
+    for title, text in passages:
+        builder.add(title, text)
+    return builder.words()
+
+
+def inverted(words: PassageWords) -> IndexArrays:
+    """The arrays of an index of these passages."""
+    vocabulary, passages = len(words.vocabulary), words.passage_count
+    title_po, title_pp, _ = _invert(words.title_offsets, words.title_tokens, None, vocabulary)
+    text_po, text_pp, text_pc = _invert(words.text_offsets, words.text_tokens, words.text_counts, vocabulary)
+    hashes = hash_all(words.key_tokens, words.key_offsets)
+    order = np.argsort(hashes, kind="stable")
+    distinct, first = np.unique(hashes[order], return_index=True)
+    return IndexArrays(
+        title_offsets=words.title_offsets, title_tokens=words.title_tokens,
+        title_posting_offsets=title_po, title_postings=title_pp,
+        text_offsets=words.text_offsets, text_tokens=words.text_tokens,
+        text_posting_offsets=text_po, text_postings=text_pp, text_counts=text_pc,
+        title_idf=_idf(title_po, passages), text_idf=_idf(text_po, passages),
+        title_norm=_norm(np.diff(words.title_offsets).astype(np.float32), 0.5),
+        text_norm=_norm(words.text_lengths, 0.6),
+        base_length=words.base_length,
+        key_hashes=distinct, key_offsets=np.append(first, len(hashes)).astype(np.int64),
+        key_passages=words.key_passages[order], key_kinds=words.key_kinds[order],
+        types=words.types, disambiguators=words.disambiguators,
+    )  # fmt: skip
 
 
 class _Builder:
@@ -111,24 +164,24 @@ class _Builder:
     def add(self, title: str, text: str) -> None:
         passage = len(self.title_offsets) - 1
         base, disambiguator = split_disambiguator(title)
-        base_ids = self._ids(tokens(base))
-        extra_ids = self._ids(tokens(disambiguator))
+        base_words, extra_words = tokens(base), tokens(disambiguator)
+        base_ids, extra_ids = self._ids(base_words), self._ids(extra_words)
         self.title_tokens.extend(base_ids + extra_ids)
         self.title_offsets.append(len(self.title_tokens))
         self.base_length.append(min(len(base_ids), 32_000))
-        for kind, ids in self._keys(base, base_ids, extra_ids):
-            self.key_tokens.extend(ids)
+        for kind, words in _keys(base, base_words, extra_words):
+            self.key_tokens.extend(self._ids(words))
             self.key_token_offsets.append(len(self.key_tokens))
             self.key_passages.append(passage)
             self.key_kinds.append(kind)
-        words = self._ids(tokens(text)[:MAX_TEXT_TOKENS])
+        text_ids = self._ids(tokens(text)[:MAX_TEXT_TOKENS])
         counts: dict[int, int] = {}
-        for word in words:
+        for word in text_ids:
             counts[word] = counts.get(word, 0) + 1
         self.text_tokens.extend(counts)
         self.text_counts.extend(min(count, 255) for count in counts.values())
         self.text_offsets.append(len(self.text_tokens))
-        self.text_lengths.append(len(words))
+        self.text_lengths.append(len(text_ids))
         self.types.append(self.type_ids.setdefault(type_noun(text), len(self.type_ids)))
         shape = f"({' '.join(tokens(disambiguator))})" if disambiguator else ""
         self.disambiguators.append(self.type_ids.setdefault(shape, len(self.type_ids)))
@@ -137,51 +190,17 @@ class _Builder:
         vocabulary = self.vocabulary
         return [vocabulary.setdefault(word, len(vocabulary)) for word in words]
 
-    def _keys(self, base: str, base_ids: list[int], extra_ids: list[int]) -> Iterator[tuple[int, list[int]]]:
-        if base_ids:
-            yield (BASE if extra_ids else FULL | BASE), base_ids
-        if extra_ids:
-            yield FULL, base_ids + extra_ids
-        head, comma, _ = base.partition(", ")
-        if comma and (head_ids := self._ids(tokens(head))):
-            yield HEAD, head_ids
-        if len(base_ids) > 1 and base.lower().startswith("the "):
-            yield HEAD, base_ids[1:]
-        initials = "".join(word[0] for word in base.replace("-", " ").split() if word[0].isupper())
-        if 2 <= len(initials) <= 6:
-            yield ACRONYM, self._ids([initials.lower()])
-
-    def arrays(self) -> dict[str, Array]:
-        """The index's arrays by file name."""
-        title_offsets, title_tokens = _view(self.title_offsets), _view(self.title_tokens)
-        text_offsets, text_tokens = _view(self.text_offsets), _view(self.text_tokens)
-        text_counts, vocabulary_size = _view(self.text_counts), len(self.vocabulary)
-        title_po, title_pp, _ = _invert(title_offsets, title_tokens, None, vocabulary_size)
-        text_po, text_pp, text_pc = _invert(text_offsets, text_tokens, text_counts, vocabulary_size)
-        passages = len(title_offsets) - 1
-        title_lengths = np.diff(title_offsets).astype(np.float32)
-        return {
-            "title_offsets": title_offsets, "title_tokens": title_tokens,
-            "title_posting_offsets": title_po, "title_postings": title_pp,
-            "text_offsets": text_offsets, "text_tokens": text_tokens,
-            "text_posting_offsets": text_po, "text_postings": text_pp, "text_counts": text_pc,
-            "title_idf": _idf(title_po, passages), "text_idf": _idf(text_po, passages),
-            "title_norm": _norm(title_lengths, 0.5), "text_norm": _norm(_view(self.text_lengths), 0.6),
-            "base_length": _view(self.base_length), "types": _view(self.types),
-            "disambiguators": _view(self.disambiguators), **self._key_arrays(),
-        }  # fmt: skip
-
-    def _key_arrays(self) -> dict[str, Array]:
-        offsets, ids = _view(self.key_token_offsets), _view(self.key_tokens)
-        hashes = hash_all(ids, offsets)
-        order = np.argsort(hashes, kind="stable")
-        distinct, first = np.unique(hashes[order], return_index=True)
-        return {
-            "key_hashes": distinct,
-            "key_offsets": np.append(first, len(hashes)).astype(np.int64),
-            "key_passages": _view(self.key_passages)[order],
-            "key_kinds": _view(self.key_kinds)[order],
-        }
+    def words(self) -> PassageWords:
+        """What was collected."""
+        return PassageWords(
+            vocabulary=tuple(self.vocabulary), type_names=tuple(self.type_ids),
+            title_offsets=_view(self.title_offsets), title_tokens=_view(self.title_tokens),
+            text_offsets=_view(self.text_offsets), text_tokens=_view(self.text_tokens),
+            text_counts=_view(self.text_counts), text_lengths=_view(self.text_lengths),
+            base_length=_view(self.base_length), types=_view(self.types), disambiguators=_view(self.disambiguators),
+            key_offsets=_view(self.key_token_offsets), key_tokens=_view(self.key_tokens),
+            key_passages=_view(self.key_passages), key_kinds=_view(self.key_kinds),
+        )  # fmt: skip
 
 
 @njit(cache=True)

@@ -1,0 +1,79 @@
+"""What a change did to an index."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A record, or a file, that was left out, and why."""
+
+    file: str
+    line: int | None
+    id: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Counts of one change; `generation` is the snapshot that has it, the one before where nothing changed."""
+
+    generation: int
+    tables: int = 0
+    """Tables that came, those that replace one too."""
+    segments: int = 0
+    passages: int = 0
+    replaced: int = 0
+    """Tables and passages that another one of their id took the place of."""
+    deleted_tables: int = 0
+    deleted_segments: int = 0
+    deleted_passages: int = 0
+    links: int = 0
+    """Edges that came: of new rows, and of old rows to new passages."""
+    parts: int = 0
+    """Parts that the index has now."""
+    missing: tuple[str, ...] = ()
+    """Ids to delete that no record has."""
+    rejected: tuple[Reject, ...] = ()
+    seconds: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """For people to read."""
+        told = [f"snapshot   {self.generation}, {_counted(self.parts, 'part')}; {self.seconds:.1f} s"]
+        if self.tables or self.passages:
+            rows = _counted(self.segments, "row")
+            here = f", {self.replaced:,} of them in place of others" if self.replaced else ""
+            told.append(
+                f"added      {_counted(self.tables, 'table')} with {rows}, {_counted(self.passages, 'passage')}{here}"
+            )
+        if self.deleted_tables or self.deleted_passages:
+            rows = _counted(self.deleted_segments, "row")
+            tables, passages = _counted(self.deleted_tables, "table"), _counted(self.deleted_passages, "passage")
+            told.append(f"deleted    {tables} with {rows}, {passages}")
+        if self.links:
+            told.append(f"linked     {_counted(self.links, 'edge')}")
+        told += [f"missing    {name}" for name in self.missing]
+        told += [f"rejected   {place_of(reject)}: {reject.reason}" for reject in self.rejected]
+        return told
+
+
+def place_of(reject: Reject) -> str:
+    """Where a reject is: file, line and id as far as they are known."""
+    line = f":{reject.line}" if reject.line is not None else ""
+    name = f" {reject.id!r}" if reject.id else ""
+    return f"{reject.file}{line}{name}"
+
+
+def named(names: Sequence[str], *, most: int = 5) -> str:
+    """The first of some names, quoted, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

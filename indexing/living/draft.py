@@ -1,0 +1,139 @@
+"""The next snapshot of an index, until its manifest is swapped in.
+
+A draft is what the current snapshot is, with pieces that came and nodes that are deleted. Its pieces lie in the index's
+folders already, where nobody looks at them before the manifest names them. The caller holds the write lock.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helios import __version__
+from helios.index.checksums import Checksums
+from helios.index.durable import fsync_path, fsync_tree
+from helios.index.manifest import Codebook, Counts, Links, Manifest, Part, creation_date, write_manifest
+from helios.index.reader import IndexReader
+from helios.index.snapshot import Snapshot, next_piece, remove_retired
+from helios.index.tombstones import Tombstones
+from helios.models.encoder import MiniLMEncoder
+from indexing.commit import write_tombstones
+from indexing.encoding import node_texts, token_frequencies
+
+Numbers = NDArray[np.int64]
+_TEXTS = 1000
+"""Texts that are tokenised at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """Parts, layers and codebooks of the next snapshot, and what is deleted of each part, by its name."""
+
+    index: Path
+    base: Manifest
+    parts: tuple[Part, ...]
+    links: tuple[Links, ...]
+    codebooks: tuple[Codebook, ...]
+    deleted: Mapping[str, Tombstones]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Draft":
+        """What the snapshot holds."""
+        manifest = snapshot.manifest
+        deleted = {view.part.name: view.deleted for view in snapshot.parts}
+        return cls(snapshot.directory, manifest, manifest.parts, manifest.links, manifest.codebooks, deleted)
+
+    def reader(self) -> IndexReader:
+        """All that the next snapshot will show; its layers of links are those that the draft has."""
+        manifest = self.base.model_copy(
+            update={"parts": self.parts, "links": self.links, "codebooks": self.codebooks}
+        )
+        return IndexReader.of(Snapshot(self.index, manifest, [], self.deleted, Checksums(self.index, manifest.listed)))
+
+    def with_part(self, part: Part) -> "Draft":
+        """The same with a part of which nothing is deleted."""
+        return replace(self, parts=(*self.parts, part), deleted={**self.deleted, part.name: Tombstones.none()})
+
+    def with_links(self, links: Links) -> "Draft":
+        """The same with one more layer of edges."""
+        return replace(self, links=(*self.links, links))
+
+    def without(self, nodes: Mapping[str, Numbers], encoder: MiniLMEncoder) -> "Draft":
+        """The same with nodes of some parts deleted, by their names; those that are deleted already stay so."""
+        reader = self.reader()
+        deleted = dict(self.deleted)
+        for files in reader.parts:
+            name = files.view.part.name
+            if name not in nodes:
+                continue
+            new = np.setdiff1d(nodes[name], deleted[name].nodes)
+            found = np.zeros(encoder.vocabulary_size, np.int64)
+            for start in range(0, len(new), _TEXTS):
+                texts = [text for node in new[start : start + _TEXTS] for text in node_texts(files.corpus, node, node + 1)]
+                found += token_frequencies(texts, encoder)
+            deleted[name] = deleted[name].joined(new, found)
+        return replace(self, deleted=deleted)
+
+    def commit(self) -> Manifest:
+        """Write what is deleted, swap the manifest in, and remove what no snapshot needs and nobody reads."""
+        parts = tuple(self._written(part) for part in self.parts)
+        counts = sum((part.counts for part in parts), Counts())
+        manifest = self.base.model_copy(
+            update={
+                "generation": self.base.generation + 1,
+                "created": creation_date(),
+                "code_version": __version__,
+                "counts": counts.model_copy(update={"edges": sum(layer.edges for layer in self.links)}),
+                "corpus_sha256": _corpus_sha256(parts),
+                "parts": parts,
+                "links": self.links,
+                "codebooks": self.codebooks,
+            }
+        )
+        fsync_path(self.index)
+        write_manifest(self.index, manifest)
+        remove_retired(self.index, manifest)
+        return manifest
+
+    def _written(self, part: Part) -> Part:
+        """A part with the file that says what is deleted of it, written anew where that changed."""
+        deleted = self.deleted[part.name]
+        if part.counts.deleted == len(deleted):
+            return part
+        entry = write_tombstones(self.index, part.name, deleted, revision=revision_of(part) + 1)
+        counts = part.counts.model_copy(update={"deleted": len(deleted)})
+        return part.model_copy(update={"tombstones": entry, "counts": counts})
+
+
+def place_piece(index: Path, kind: str, name: str, folder: Path) -> None:
+    """Make a finished folder of the workspace the piece `kind`/`name`, on the disk and under its name."""
+    fsync_tree(folder)
+    target = index / kind / name
+    target.parent.mkdir(exist_ok=True)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(folder, target)
+    fsync_path(target.parent)
+
+
+def free_name(draft: Draft, kind: str, pieces: Iterable[Part | Links | Codebook] = ()) -> str:
+    """A name in the folder `kind` that nothing on the disk uses, nor any of the pieces that the draft has."""
+    taken = [int(piece.name) for piece in (*draft.parts, *draft.links, *draft.codebooks, *pieces)
+             if piece.folder.startswith(f"{kind}/")]  # fmt: skip
+    return f"{max([int(next_piece(draft.index, kind, draft.base)), *(number + 1 for number in taken)]):04d}"
+
+
+def revision_of(part: Part) -> int:
+    """How often what is deleted of a part was written."""
+    _, _, revision = Path(part.tombstones.path).stem.rpartition("-")
+    return int(revision) if revision.isdigit() else 0
+
+
+def _corpus_sha256(parts: Sequence[Part]) -> str:
+    if len(parts) == 1:
+        return parts[0].corpus_sha256
+    return hashlib.sha256("\n".join(part.corpus_sha256 for part in parts).encode()).hexdigest()

@@ -1,0 +1,159 @@
+"""Links of what comes and goes: new rows to all passages, old rows to new passages, mentions of what was deleted.
+
+Numbers of rows and passages are those of the next snapshot (`Draft.reader`).
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from helios.config import Config
+from helios.index.reader import IndexReader, PartFiles
+from helios.models.linker import Linker, TableLinker
+from helios.models.linker.forward import PassageWords, joined
+from helios.models.linker.passages import words_of
+from helios.models.linker.routes import Routes
+from helios.once import once
+from indexing.linking import LinkArrays, link_block
+from indexing.living.draft import Numbers
+from indexing.living.mentions import blocks_of, concerned_rows, keys_of, mentions_by_title
+from indexing.progress import Meter
+
+Blocks = Mapping[int, list[list[int]]]
+"""For each part the blocks of its tables that are linked anew: (table, first row, row after the last)."""
+
+
+class Links:
+    """Decides links by the settings of an index; keeps the linker and the words of passages for the next change."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._words: dict[tuple[str, str], PassageWords] = {}
+        self._over: tuple[object, TableLinker] | None = None
+
+    @property
+    def source(self) -> str:
+        """Where links come from: linker, hyperlinks or none."""
+        return self.config.linking.source
+
+    @once
+    def linker(self) -> Linker:
+        """The weights that the settings name."""
+        return Linker.load(self.config.advanced.linking.model)
+
+    @once
+    def _mentions(self) -> dict[str, list[str]]:
+        return mentions_by_title(self.linker.aliases)
+
+    def concerned(self, reader: IndexReader, passages: Numbers) -> dict[int, Numbers]:
+        """For each part its rows that may name some of the passages, which are new."""
+        if self.source == "none" or not len(passages):
+            return {}
+        if self.source == "hyperlinks":
+            wanted = {reader.corpus.passages.id(number) for number in passages.tolist()}
+            return {at: _rows_linked_to(part, wanted) for at, part in enumerate(reader.parts)}
+        titles = [reader.corpus.passages[number].title for number in passages.tolist()]
+        keys = keys_of(titles, self._mentions)
+        alive = reader.numbering.segments
+        return {at: concerned_rows(part, keys, alive[at]) for at, part in enumerate(reader.parts)}
+
+    def of_rows(self, reader: IndexReader, rows: Mapping[int, Numbers], work: Path, meter: Meter) -> LinkArrays:
+        """Links of the tables that hold some rows of the parts, to all passages that the reader shows."""
+        blocks = {part: list(blocks_of(reader.parts[part].corpus, own)) for part, own in rows.items() if len(own)}
+        blocks = {part: own for part, own in blocks.items() if own}
+        count = sum(stop - start for own in blocks.values() for _, start, stop in own)
+        meter.start(count, "rows")
+        if self.source == "none" or not blocks or not reader.passage_count:
+            return LinkArrays.concatenate([])
+        found = []
+        for part, own in blocks.items():
+            numbers, _ = reader.numbering.numbers_of(part)
+            for block in own:
+                links = self._of_block(reader, reader.parts[part], block, work)
+                found.append(_visible(links, numbers))
+                meter.advance(block[2] - block[1])
+        return LinkArrays.concatenate(found)
+
+    def _of_block(self, reader: IndexReader, part: PartFiles, block: list[int], work: Path) -> LinkArrays:
+        if self.source == "hyperlinks":
+            return _hyperlinks(reader, part, block)
+        linker = self._table_linker(reader, work)
+        threshold = self.config.advanced.linking.threshold
+        return link_block(part.corpus, linker, block, threshold=threshold, passages=reader.corpus.passages)
+
+    def _table_linker(self, reader: IndexReader, work: Path) -> TableLinker:
+        """The linker over all passages that the reader shows; made anew only where these have changed."""
+        shown = [
+            (part.view.part.name, part.view.part.corpus_sha256, passages.tobytes())
+            for part, passages in zip(reader.parts, reader.numbering.passages, strict=True)
+            if len(passages)
+        ]
+        if self._over is None or self._over[0] != shown:
+            self._over = None
+            words = joined(
+                [(self._words_of(part), own) for part, own in zip(reader.parts, reader.numbering.passages, strict=True)]
+            )
+            settings = self.config.advanced.linking
+            routes = Routes(fuzzy=settings.fuzzy, dense=settings.dense)
+            folder = work / "routes"
+            routes.build(reader.corpus.passages, folder)
+            self._over = shown, self.linker.over(words, routes.open(folder))
+        return self._over[1]
+
+    def _words_of(self, part: PartFiles) -> PassageWords:
+        key = part.view.part.name, part.view.part.corpus_sha256
+        if key not in self._words:
+            self._words[key] = words_of((passage.title, passage.text) for passage in part.corpus.passages)
+        return self._words[key]
+
+
+def without_known(links: LinkArrays, reader: IndexReader) -> LinkArrays:
+    """Links whose row and passage are not linked yet."""
+    graph = reader.graph
+    known = graph.edge_segments.astype(np.int64) * reader.passage_count + graph.edge_passages
+    return chosen(links, ~np.isin(links.segments * reader.passage_count + links.passages, known))
+
+
+def chosen(links: LinkArrays, mask: Iterable[bool]) -> LinkArrays:
+    """The links where a mask (L) is true."""
+    kept = np.asarray(mask, bool)
+    return LinkArrays(
+        links.segments[kept], links.passages[kept], links.columns[kept], links.starts[kept], links.ends[kept],
+        links.scores[kept],
+    )  # fmt: skip
+
+
+def _visible(links: LinkArrays, numbers: Numbers) -> LinkArrays:
+    """Links by rows of a part as links by visible rows; `numbers` has -1 for one that is hidden."""
+    padded = np.append(numbers, -1)
+    segments = padded[np.minimum(links.segments, len(numbers))]
+    shown = LinkArrays(segments, links.passages, links.columns, links.starts, links.ends, links.scores)
+    return chosen(shown, segments >= 0)
+
+
+def _rows_linked_to(part: PartFiles, wanted: set[str]) -> Numbers:
+    """Rows of tables with a hyperlink to one of the passages, by their ids."""
+    tables, offsets = part.corpus.tables, part.corpus.segment_offsets
+    columns = zip(tables.column("link_passages"), tables.column("link_rows"), strict=True)
+    rows = {
+        int(offsets[number]) + row
+        for number, (passages, own) in enumerate(columns)
+        for passage, row in zip(passages, own, strict=True)
+        if passage in wanted
+    }
+    return np.array(sorted(rows), np.int64)
+
+
+def _hyperlinks(reader: IndexReader, part: PartFiles, block: list[int]) -> LinkArrays:
+    """A block's own links to passages that the reader shows."""
+    number, start, stop = block
+    table = part.corpus.tables.block(number, start, stop)
+    first = int(part.corpus.segment_offsets[number]) + start
+    rows = [
+        (first + link.row, passage, link.column, 0, len(table.rows[link.row][link.column]), 1.0)
+        for link in table.hyperlinks
+        if (passage := reader.corpus.passages.find(link.passage_id)) is not None
+    ]
+    columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 6
+    return LinkArrays(*(column.astype(np.int64) for column in columns[:5]), columns[5].astype(np.float32))
