@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from indexing.keeping import backup, fsck, restore, snapshots
+from indexing.living.commands import CHANGES
 
 if TYPE_CHECKING:
     from helios.corpus.files import FileEntry
@@ -21,6 +22,9 @@ app = typer.Typer(help="Build and inspect an index.", no_args_is_help=True)
 REJECTS_SHOWN = 5
 """Rejected files that the last lines of a build name."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+for command in CHANGES:
+    app.command()(command)
 
 
 @app.command()

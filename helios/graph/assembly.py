@@ -4,7 +4,7 @@ Shapes: E edges and L links of a layer or of the whole; see `helios.graph.data`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,20 @@ class Layer:
     graph: DataGraph
     segments: Numbers
     passages: Numbers
+    decided: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Segments of the whole whose links this layer decides: those that earlier layers have do not count."""
 
 
 def assembled(layers: Sequence[Layer], *, segment_count: int, passage_count: int) -> DataGraph:
-    """The edges of all layers whose both nodes are visible; links of an edge that several layers have are joined.
+    """The edges of all layers whose both nodes are visible and whose row no later layer decides.
+
+    Links of an edge that several layers have are joined.
 
     In memory: about 40 bytes an edge and 14 a link. A single layer of which everything is visible is itself.
     """
     if len(layers) == 1 and _is_whole(layers[0], segment_count, passage_count):
         return layers[0].graph
-    edges = [_visible(layer) for layer in layers]
+    edges = edges_that_count(layers, segment_count)
     segments = np.concatenate([np.zeros(0, np.int64), *(own.segments for own in edges)])
     passages = np.concatenate([np.zeros(0, np.int64), *(own.passages for own in edges)])
     counts = np.concatenate([np.zeros(0, np.int64), *(own.counts for own in edges)])
@@ -65,7 +69,7 @@ def assembled(layers: Sequence[Layer], *, segment_count: int, passage_count: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Edges:
+class Edges:
     """Visible edges of a layer by numbers of the whole (E), how many links each has (E), and the links (L)."""
 
     segments: Numbers
@@ -74,13 +78,23 @@ class _Edges:
     links: dict[str, Array]
 
 
-def _visible(layer: Layer) -> _Edges:
+def edges_that_count(layers: Sequence[Layer], segment_count: int) -> list[Edges]:
+    """The edges of each layer that count."""
+    found: list[Edges] = []
+    decided = np.zeros(segment_count + 1, bool)  # the last one stands for -1
+    for layer in reversed(layers):
+        found.append(_visible(layer, decided))
+        decided[layer.decided] = True
+    return found[::-1]
+
+
+def _visible(layer: Layer, decided: NDArray[np.bool_]) -> Edges:
     graph = layer.graph
     segments, passages = layer.segments[graph.edge_segments], layer.passages[graph.edge_passages]
-    kept = (segments >= 0) & (passages >= 0)
+    kept = (segments >= 0) & (passages >= 0) & ~decided[segments]
     counts = np.diff(graph.link_offsets)
     links = {name: getattr(graph, name)[np.repeat(kept, counts)] for name in LINK_COLUMNS}
-    return _Edges(segments[kept], passages[kept], counts[kept], links)
+    return Edges(segments[kept], passages[kept], counts[kept], links)
 
 
 def _is_whole(layer: Layer, segment_count: int, passage_count: int) -> bool:

@@ -124,6 +124,10 @@ def _check_links(index: Path, links: Links, manifest: Manifest) -> Iterator[Find
         }
         for noun, (own, held) in sides.items():
             yield from _check_listed(index / links.folder / f"{noun}.npy", f"{links.folder}/{noun}.npy", own, held)
+        if (index / links.folder / "decided.npy").exists():
+            decided, (_, held) = map_array(index / links.folder / "decided.npy", np.int64), sides["segments"]
+            if len(decided) and (decided.min() < 0 or decided.max() >= held or np.any(np.diff(decided) <= 0)):
+                yield Finding(f"{links.folder}/decided.npy", f"must list segments, ascending and below {held}")
     except IndexFormatError as error:
         yield Finding(links.folder, str(error))
 

@@ -70,14 +70,47 @@ def write_postings(
         if progress is not None:
             progress(len(batch))
     node_lengths = np.concatenate(lengths) if lengths else np.zeros(0, np.int32)
+    return _finish(chunks, node_lengths, directory, segment_count=segment_count, analysis=analysis)
+
+
+def join_postings(
+    parts: "Sequence[tuple[Postings, NDArray[np.int64]]]", directory: Path, *, segment_count: int, node_count: int
+) -> int:
+    """Write the postings of some nodes of several parts as those of one; returns the terms.
+
+    For each part its postings and the number that each of its nodes has in the new part, -1 for none; numbers ascend
+    over the segments of all parts, then over their passages. What is written is what `write_postings` writes of the
+    nodes' texts.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    lengths = np.zeros(node_count, np.int32)
+    chunks: list[Path] = []
+    for is_segment in (True, False):
+        for postings, numbers in parts:
+            kept = (numbers >= 0) & ((np.arange(len(numbers)) < postings.segment_count) == is_segment)
+            lengths[numbers[kept]] = postings.lengths[kept]
+            of_kept = kept[postings.nodes]
+            chunks.append(directory / f"chunk-{len(chunks):05d}.npz")
+            with chunks[-1].open("wb") as handle:
+                np.savez(
+                    handle, hashes=np.repeat(postings.terms, np.diff(postings.offsets))[of_kept],
+                    nodes=numbers[postings.nodes[of_kept]].astype(np.int32), counts=postings.counts[of_kept],
+                )  # fmt: skip
+    return _finish(chunks, lengths, directory, segment_count=segment_count, analysis=parts[0][0].analysis)
+
+
+def _finish(
+    chunks: Sequence[Path], lengths: NDArray[np.int32], directory: Path, *, segment_count: int, analysis: Analysis
+) -> int:
+    """Join the chunks, and write how long nodes are; the chunks are removed."""
     terms = _merge(chunks, directory)
-    np.save(directory / "lengths.npy", node_lengths)
+    np.save(directory / "lengths.npy", lengths)
     statistics = {
-        "nodes": int(first_node),
+        "nodes": len(lengths),
         "segments": segment_count,
         "analysis": analysis.record(),
-        "mean_segment_length": float(node_lengths[:segment_count].mean()) if segment_count else 0.0,
-        "mean_passage_length": float(node_lengths[segment_count:].mean()) if first_node > segment_count else 0.0,
+        "mean_segment_length": float(lengths[:segment_count].mean()) if segment_count else 0.0,
+        "mean_passage_length": float(lengths[segment_count:].mean()) if len(lengths) > segment_count else 0.0,
     }
     (directory / "statistics.json").write_text(json.dumps(statistics, indent=2) + "\n")
     for chunk in chunks:

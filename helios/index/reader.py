@@ -165,6 +165,11 @@ class IndexReader:
     @once
     def graph(self) -> DataGraph:
         """The links between visible segments and passages."""
+        return assembled(self.link_layers, segment_count=self.segment_count, passage_count=self.passage_count)
+
+    @once
+    def link_layers(self) -> list[Layer]:
+        """The stored layers of links, by visible numbers."""
         if not self.layers:
             raise IndexFormatError(f"{self.parts[0].view.index}: the index holds no links; build it with all stages")
         numbers = {part.view.part.name: self.numbering.numbers_of(at) for at, part in enumerate(self.parts)}
@@ -175,11 +180,10 @@ class IndexReader:
                     raise IndexFormatError(
                         f"{view.directory}: links nodes of part {name}, which the index does not have"
                     )
-        layers = [
+        return [
             _layer(view, [(*numbers[name], sizes[name].segments, sizes[name].passages) for name in view.links.parts])
             for view in self.layers
         ]
-        return assembled(layers, segment_count=self.segment_count, passage_count=self.passage_count)
 
     @once
     def statistics(self) -> Statistics:
@@ -308,7 +312,9 @@ def _layer(view: LinksView, parts: Sequence[tuple[Numbers, Numbers, int, int]]) 
         if len(chosen) != count:
             raise IndexFormatError(f"{view.directory}: links {count} {noun}, its parts hold {len(chosen)}")
         sides.append(chosen)
-    return Layer(graph, *sides)
+    decided = _listed(view.directory / "decided.npy", len(segments))
+    known = np.zeros(0, np.int64) if decided is None else segments[decided]
+    return Layer(graph, sides[0], sides[1], known[known >= 0])
 
 
 def _padded(numbers: Numbers, count: int) -> Numbers:

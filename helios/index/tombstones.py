@@ -56,7 +56,7 @@ class Tombstones:
             np.savez(file, allow_pickle=False, nodes=self.nodes, tokens=self.tokens, counts=self.counts)
 
     def joined(self, nodes: NDArray[np.int64], frequencies: NDArray[np.int64]) -> "Tombstones":
-        """These and more nodes, none of which is here yet; `frequencies` (vocabulary) says how many of those have each token."""
+        """These and more nodes, none of which is here yet; of those `frequencies` (vocabulary) have each token."""
         total = self.frequencies(len(frequencies)) + frequencies
         held = np.flatnonzero(total)
         return Tombstones(

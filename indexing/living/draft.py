@@ -19,7 +19,7 @@ from helios.index.checksums import Checksums
 from helios.index.durable import fsync_path, fsync_tree
 from helios.index.manifest import Codebook, Counts, Links, Manifest, Part, creation_date, write_manifest
 from helios.index.reader import IndexReader
-from helios.index.snapshot import Snapshot, next_piece, remove_retired
+from helios.index.snapshot import Snapshot, next_piece
 from helios.index.tombstones import Tombstones
 from helios.models.encoder import MiniLMEncoder
 from indexing.commit import write_tombstones
@@ -50,9 +50,7 @@ class Draft:
 
     def reader(self) -> IndexReader:
         """All that the next snapshot will show; its layers of links are those that the draft has."""
-        manifest = self.base.model_copy(
-            update={"parts": self.parts, "links": self.links, "codebooks": self.codebooks}
-        )
+        manifest = self.base.model_copy(update={"parts": self.parts, "links": self.links, "codebooks": self.codebooks})
         return IndexReader.of(Snapshot(self.index, manifest, [], self.deleted, Checksums(self.index, manifest.listed)))
 
     def with_part(self, part: Part) -> "Draft":
@@ -74,13 +72,15 @@ class Draft:
             new = np.setdiff1d(nodes[name], deleted[name].nodes)
             found = np.zeros(encoder.vocabulary_size, np.int64)
             for start in range(0, len(new), _TEXTS):
-                texts = [text for node in new[start : start + _TEXTS] for text in node_texts(files.corpus, node, node + 1)]
+                texts = [
+                    text for node in new[start : start + _TEXTS] for text in node_texts(files.corpus, node, node + 1)
+                ]
                 found += token_frequencies(texts, encoder)
             deleted[name] = deleted[name].joined(new, found)
         return replace(self, deleted=deleted)
 
     def commit(self) -> Manifest:
-        """Write what is deleted, swap the manifest in, and remove what no snapshot needs and nobody reads."""
+        """Write what is deleted, and swap the manifest in."""
         parts = tuple(self._written(part) for part in self.parts)
         counts = sum((part.counts for part in parts), Counts())
         manifest = self.base.model_copy(
@@ -97,7 +97,6 @@ class Draft:
         )
         fsync_path(self.index)
         write_manifest(self.index, manifest)
-        remove_retired(self.index, manifest)
         return manifest
 
     def _written(self, part: Part) -> Part:

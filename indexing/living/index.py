@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -17,17 +17,18 @@ from helios.config import Config, load_config
 from helios.corpus import CorpusStore
 from helios.errors import HeliosError
 from helios.index.lock import WriteLock
+from helios.index.manifest import read_manifest
 from helios.index.reader import Corpus, IndexReader
 from helios.index.settings import search_settings
-from helios.index.snapshot import Snapshot
+from helios.index.snapshot import Snapshot, remove_retired
 from helios.models.encoder import MiniLMEncoder
 from helios.once import once
 from indexing.disk import DISK_FULL
-from indexing.linking import LinkArrays
 from indexing.living.change import Change, Reject
+from indexing.living.compaction import groups, holds, merged, with_merged
 from indexing.living.draft import Draft, Numbers
 from indexing.living.layers import placed_layer
-from indexing.living.links import Links, without_known
+from indexing.living.links import Links, new_edges
 from indexing.living.parts import Codec, placed_part, write_part
 from indexing.living.records import Reading, Records, refuse_known, spooled, store_files, store_values
 from indexing.living.selection import Mask, by_part, live_table, of_sources, that_pass, with_ids
@@ -38,6 +39,7 @@ from indexing.stages.encode import load_encoder
 
 WAIT = 60.0
 """Seconds that a change waits for another writer by default."""
+_ATTEMPTS = 3
 Stored = tuple[CorpusStore, tuple[Reject, ...]]
 
 
@@ -86,9 +88,7 @@ class Index:
         """Add values in place of the tables and passages that have their ids; those that replace none are added."""
         return self._change(lambda work: (store_values(tables, passages, work / "part" / "corpus"), ()), replacing=True)
 
-    def add_files(
-        self, corpus: Path | BinaryIO, reading: Reading | None = None, *, replacing: bool = False
-    ) -> Change:
+    def add_files(self, corpus: Path | BinaryIO, reading: Reading | None = None, *, replacing: bool = False) -> Change:
         """Add what a file or a folder holds, as a build reads it, or JSON lines of a stream; `replacing` updates."""
 
         def store(work: Path) -> Stored:
@@ -103,7 +103,7 @@ class Index:
     def delete(
         self, ids: Iterable[str] = (), *, source: str | None = None, where: str | None = None, relink: bool = True
     ) -> Change:
-        """Delete tables and passages by their ids, by the file that they came from, and by a filter: all that any names.
+        """Delete tables and passages by id, by the file that they came from, and by a filter: what any of them means.
 
         Ids that no record has are listed in `Change.missing`. With `relink` the rows that named a deleted passage are
         linked anew in a second commit, in which a mention may go to the next best title.
@@ -124,6 +124,39 @@ class Index:
                 if bereft:
                     change = self._relinked(change, bereft)
         return replace(change, seconds=time.monotonic() - started)
+
+    def compact(self, *, whole: bool = False) -> Change:
+        """Make small neighbouring parts, and parts of which more than a fifth is deleted, one; all parts for `whole`.
+
+        No ranking and no score changes. Others read and write meanwhile: the write lock is held for the commit alone.
+        HeliosError if other compactions were each time quicker.
+        """
+        started = time.monotonic()
+        for _ in range(_ATTEMPTS):
+            change = self._compacted(whole=whole)
+            if change is not None:
+                return replace(change, seconds=time.monotonic() - started)
+        raise HeliosError(
+            f"{self.directory}: others replaced the parts that were to be merged {_ATTEMPTS} times; nothing was "
+            "changed, run it again when they are done"
+        )
+
+    def _compacted(self, *, whole: bool) -> Change | None:
+        """One compaction; None if its parts were replaced meanwhile."""
+        with self._failing(), workspace(self.directory) as work:
+            with Snapshot.open(self.directory) as snapshot:
+                wanted = groups(snapshot.manifest, whole=whole)
+                if not wanted:
+                    return Change(snapshot.manifest.generation, parts=len(snapshot.parts))
+                done = [
+                    merged(snapshot, parts, work / f"part-{number}", work, self.encoder, self.progress)
+                    for number, parts in enumerate(wanted)
+                ]
+            with self._writing() as writing:
+                if not all(holds(writing.draft, one.parts) for one in done):
+                    return None
+                draft = with_merged(writing.draft, done, work)
+                return Change(draft.commit().generation, parts=len(draft.parts))
 
     @once
     def encoder(self) -> MiniLMEncoder:
@@ -180,37 +213,46 @@ class Index:
             change, tables=counts.tables, segments=counts.segments, passages=counts.passages, links=edges
         )
 
-    def _with_links(
-        self, draft: Draft, reader: IndexReader, rows: dict[int, Numbers], work: Path
-    ) -> tuple[Draft, int]:
-        """The draft with a layer of links that these rows of the parts have now and had not before."""
+    def _with_links(self, draft: Draft, reader: IndexReader, rows: dict[int, Numbers], work: Path) -> tuple[Draft, int]:
+        """The draft with a layer that decides the links of these rows' tables, and how many edges that brings."""
         with self.progress.stage("link") as meter:
-            links: LinkArrays = without_known(self.links.of_rows(reader, rows, work, meter), reader)
-        if not len(links):
+            decision = self.links.of_rows(reader, rows, work, meter)
+        if not len(decision.rows):
             return draft, 0
-        layer = placed_layer(draft, reader, links, work / "links")
-        return draft.with_links(layer), layer.edges
+        layer = placed_layer(draft, reader, decision.links, decision.rows, work / "links")
+        return draft.with_links(layer), new_edges(decision.links, reader)
 
     def _relinked(self, change: Change, bereft: dict[str, Numbers]) -> Change:
         """Link rows anew that named what was deleted; the write lock is held."""
         with Snapshot.open(self.directory) as snapshot, workspace(self.directory) as work:
             draft = Draft.of(snapshot)
             reader = draft.reader()
-            rows = {at: bereft.get(files.view.part.name, np.zeros(0, np.int64)) for at, files in enumerate(reader.parts)}
+            rows = {
+                at: bereft.get(files.view.part.name, np.zeros(0, np.int64)) for at, files in enumerate(reader.parts)
+            }
             draft, edges = self._with_links(draft, reader, rows, work)
-            if not edges:
-                return change
             return replace(change, generation=draft.commit().generation, links=edges)
 
     @contextmanager
     def _writing(self) -> Iterator["_Writing"]:
         """The current snapshot with the write lock held."""
-        try:
-            with WriteLock(self.directory, wait=self.wait), Snapshot.open(self.directory) as snapshot:
-                remove_orphans(self.directory)
+        with self._failing(), WriteLock(self.directory, wait=self.wait):
+            remove_orphans(self.directory)
+            with Snapshot.open(self.directory) as snapshot:
                 yield _Writing(snapshot, Draft.of(snapshot), IndexReader.of(snapshot))
+            remove_retired(self.directory, read_manifest(self.directory))
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Errors of the disk as what a user can mend."""
+        try:
+            yield
         except OSError as error:
-            raise _failed(self.directory, error) from error
+            what = "the disk is full" if error.errno in DISK_FULL else "the disk failed"
+            raise HeliosError(
+                f"{self.directory}: {what} ({error}); the index is as it was before: free some space or mend the disk, "
+                "and run the same command again"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +267,6 @@ class _Writing:
         """That nothing has changed yet."""
         manifest = self.snapshot.manifest
         return Change(manifest.generation, parts=len(manifest.parts))
-
-
-def _failed(directory: Path, error: OSError) -> HeliosError:
-    """What is said of an error of the disk."""
-    what = "the disk is full" if error.errno in DISK_FULL else "the disk failed"
-    return HeliosError(
-        f"{directory}: {what} ({error}); the index is as it was before: free some space or mend the disk, and run the "
-        "same command again"
-    )
 
 
 def _of_records(corpus: Corpus, tables: list[str], passages: list[str]) -> Mask:

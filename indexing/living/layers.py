@@ -13,18 +13,23 @@ from indexing.living.draft import Draft, Numbers, free_name, place_piece
 from indexing.stage import file_entries
 
 
-def placed_layer(draft: Draft, reader: IndexReader, links: LinkArrays, folder: Path) -> Links:
-    """Make links by visible numbers of `reader` a layer of the index that nothing names yet; `folder` is scratch."""
+def placed_layer(draft: Draft, reader: IndexReader, links: LinkArrays, decided: Numbers, folder: Path) -> Links:
+    """Make links by visible numbers of `reader` a layer of the index that nothing names yet; `folder` is scratch.
+
+    The layer decides all links of the rows `decided`, visible numbers too. It lists the nodes that it links. Without
+    any it is one of the first part.
+    """
     sides = [_located(reader, links.segments), _located(reader, links.passages + reader.segment_count)]
-    used = sorted({part for parts, _ in sides for part in np.unique(parts).tolist()})
+    rows = _located(reader, decided)
+    used = sorted({part for parts, _ in (*sides, rows) for part in np.unique(parts).tolist()}) or [0]
     own = reader.numbering
     counts = ([own.part_segments[part] for part in used],
               [own.part_nodes[part] - own.part_segments[part] for part in used])  # fmt: skip
     listed: list[Numbers] = []
     numbered: list[Numbers] = []
-    for (parts, nodes), sizes in zip(sides, counts, strict=True):
-        before = np.append(0, np.cumsum(sizes)).astype(np.int64)
-        numbers = before[np.searchsorted(used, parts)] + nodes
+    before = [np.append(0, np.cumsum(sizes)).astype(np.int64) for sizes in counts]
+    for (parts, nodes), first in zip(sides, before, strict=True):
+        numbers = first[np.searchsorted(used, parts)] + nodes
         listed.append(np.unique(numbers))
         numbered.append(np.searchsorted(listed[-1], numbers))
     graph = DataGraph.write(
@@ -33,6 +38,7 @@ def placed_layer(draft: Draft, reader: IndexReader, links: LinkArrays, folder: P
     )  # fmt: skip
     for noun, nodes in zip(("segments", "passages"), listed, strict=True):
         np.save(folder / f"{noun}.npy", nodes)
+    np.save(folder / "decided.npy", np.unique(before[0][np.searchsorted(used, rows[0])] + rows[1]))
     return layer_of(draft, folder, tuple(reader.parts[part].view.part.name for part in used), edges=graph.edge_count)
 
 

@@ -4,6 +4,7 @@ Numbers of rows and passages are those of the next snapshot (`Draft.reader`).
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,13 @@ from indexing.living.draft import Numbers
 from indexing.living.mentions import blocks_of, concerned_rows, keys_of, mentions_by_title
 from indexing.progress import Meter
 
-Blocks = Mapping[int, list[list[int]]]
-"""For each part the blocks of its tables that are linked anew: (table, first row, row after the last)."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """All links of some rows, by visible numbers."""
+
+    links: LinkArrays
+    rows: Numbers
 
 
 class Links:
@@ -58,22 +64,21 @@ class Links:
         alive = reader.numbering.segments
         return {at: concerned_rows(part, keys, alive[at]) for at, part in enumerate(reader.parts)}
 
-    def of_rows(self, reader: IndexReader, rows: Mapping[int, Numbers], work: Path, meter: Meter) -> LinkArrays:
+    def of_rows(self, reader: IndexReader, rows: Mapping[int, Numbers], work: Path, meter: Meter) -> "Decision":
         """Links of the tables that hold some rows of the parts, to all passages that the reader shows."""
         blocks = {part: list(blocks_of(reader.parts[part].corpus, own)) for part, own in rows.items() if len(own)}
-        blocks = {part: own for part, own in blocks.items() if own}
-        count = sum(stop - start for own in blocks.values() for _, start, stop in own)
-        meter.start(count, "rows")
-        if self.source == "none" or not blocks or not reader.passage_count:
-            return LinkArrays.concatenate([])
-        found = []
+        meter.start(sum(stop - start for own in blocks.values() for _, start, stop in own), "rows")
+        links, decided = [], [np.zeros(0, np.int64)]
         for part, own in blocks.items():
-            numbers, _ = reader.numbering.numbers_of(part)
+            offsets, numbers = reader.parts[part].corpus.segment_offsets, reader.numbering.numbers_of(part)[0]
             for block in own:
-                links = self._of_block(reader, reader.parts[part], block, work)
-                found.append(_visible(links, numbers))
+                first = int(offsets[block[0]])
+                decided.append(_shown(numbers, np.arange(first + block[1], first + block[2])))
+                if self.source != "none" and reader.passage_count:
+                    links.append(_visible(self._of_block(reader, reader.parts[part], block, work), numbers))
                 meter.advance(block[2] - block[1])
-        return LinkArrays.concatenate(found)
+        rows_decided = np.concatenate(decided)
+        return Decision(LinkArrays.concatenate(links), rows_decided[rows_decided >= 0])
 
     def _of_block(self, reader: IndexReader, part: PartFiles, block: list[int], work: Path) -> LinkArrays:
         if self.source == "hyperlinks":
@@ -108,11 +113,11 @@ class Links:
         return self._words[key]
 
 
-def without_known(links: LinkArrays, reader: IndexReader) -> LinkArrays:
-    """Links whose row and passage are not linked yet."""
+def new_edges(links: LinkArrays, reader: IndexReader) -> int:
+    """How many pairs of rows and passages are linked that the reader does not link."""
     graph = reader.graph
     known = graph.edge_segments.astype(np.int64) * reader.passage_count + graph.edge_passages
-    return chosen(links, ~np.isin(links.segments * reader.passage_count + links.passages, known))
+    return int((~np.isin(np.unique(links.segments * reader.passage_count + links.passages), known)).sum())
 
 
 def chosen(links: LinkArrays, mask: Iterable[bool]) -> LinkArrays:
@@ -126,10 +131,14 @@ def chosen(links: LinkArrays, mask: Iterable[bool]) -> LinkArrays:
 
 def _visible(links: LinkArrays, numbers: Numbers) -> LinkArrays:
     """Links by rows of a part as links by visible rows; `numbers` has -1 for one that is hidden."""
-    padded = np.append(numbers, -1)
-    segments = padded[np.minimum(links.segments, len(numbers))]
+    segments = _shown(numbers, links.segments)
     shown = LinkArrays(segments, links.passages, links.columns, links.starts, links.ends, links.scores)
     return chosen(shown, segments >= 0)
+
+
+def _shown(numbers: Numbers, rows: Numbers) -> Numbers:
+    """Visible numbers of rows of a part, -1 for a hidden one; those of `numbers` end with the last visible one."""
+    return np.append(numbers, -1)[np.minimum(rows, len(numbers))]
 
 
 def _rows_linked_to(part: PartFiles, wanted: set[str]) -> Numbers:

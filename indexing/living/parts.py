@@ -42,7 +42,9 @@ class Codec:
         lacking = [name for name in COMPONENTS if name not in view.part.components]
         if lacking or view.codebook is None or not snapshot.links:
             what = lacking[0] if lacking else "codebook" if view.codebook is None else "links"
-            raise IndexFormatError(f"{snapshot.directory}: has no {what}, so it cannot change; build it with all stages")
+            raise IndexFormatError(
+                f"{snapshot.directory}: has no {what}, so it cannot change; build it with all stages"
+            )
         stored = reader.parts[-1].tokens.encoder
         if stored["fingerprint"] != encoder.fingerprint:
             raise HeliosError(
@@ -88,9 +90,7 @@ def write_part(folder: Path, scratch: Path, codec: Codec, *, chunk: int, progres
 def placed_part(draft: Draft, folder: Path, *, codebook: str, tokens: int, inputs_sha256: str = "") -> Part:
     """Make a finished folder of corpus, tokens and postings a part of the index that nothing names yet."""
     name, store = free_name(draft, PARTS_FOLDER), CorpusStore.open(folder / "corpus")
-    counts = Counts(
-        tables=len(store.tables), segments=store.segment_count, passages=len(store.passages), tokens=tokens
-    )
+    counts = Counts(tables=len(store.tables), segments=store.segment_count, passages=len(store.passages), tokens=tokens)
     files = file_entries(folder)
     place_piece(draft.index, PARTS_FOLDER, name, folder)
     return Part(

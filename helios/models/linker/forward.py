@@ -61,13 +61,13 @@ class PassageWords:
         """What `save` wrote; None for a file that is not there or cannot be read."""
         try:
             with np.load(path, allow_pickle=False) as found:
-                names = {name: tuple(found[name].tobytes().decode().split("\n")) for name in _NAMES}
+                vocabulary, type_names = (tuple(found[name].tobytes().decode().split("\n")) for name in _NAMES)
                 if not found["vocabulary"].size:
-                    names["vocabulary"] = ()
+                    vocabulary = ()
                 arrays = {field.name: found[field.name] for field in fields(cls) if field.name not in _NAMES}
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return None
-        return cls(**names, **arrays)
+        return cls(vocabulary, type_names, **arrays)
 
 
 _NAMES = ("vocabulary", "type_names")
