@@ -1,4 +1,4 @@
-"""An engine that takes newer snapshots: between questions, never within one, and it gives back what the old one took."""
+"""An engine that takes newer snapshots: between questions, never within one; what the old one took comes back."""
 
 import gc
 import shutil

@@ -17,6 +17,7 @@ from helios.index.lock import WriteLock
 from helios.index.manifest import read_manifest
 from helios.index.reader import IndexReader
 from helios.index.snapshot import Snapshot
+from helios.models.encoder import MiniLMEncoder
 from helios.retrieval.pipeline import Models
 from helios.types import Evidence, Passage, Table
 from indexing.living import Index
@@ -73,7 +74,7 @@ def search(models: Models) -> Callable[..., Evidence]:
 @pytest.fixture(scope="module")
 def answers(models: Models) -> Callable[[Index], Answers]:
     """What some of the sample's questions find in an index as it is now, by ids."""
-    questions = [question.text for question in read_questions(sample_path() / QUESTIONS)[::4]]
+    questions = [question.text for question in read_questions(sample_path() / QUESTIONS)[::8]]
 
     def answers(index: Index) -> Answers:
         with Engine.open(index.directory, overrides=["encoder.runtime=torch"], models=models) as engine:
@@ -167,36 +168,34 @@ def test_files_and_filters(index: Index, tmp_path: Path):
 
 
 def test_adds_in_any_order_and_their_compaction_are_one_build(base: Path, tmp_path: Path, answers):
-    """The same codebook, the same records: the same content, scores and links."""
-    expected = answers(copied(base, tmp_path / "whole"))
-    for number, batches in enumerate((2, 5)):
+    """The same codebook, the same records, each encoded on its own: the same scores and links to the last bit.
+
+    Vectors of a build differ in their last bits by what is encoded beside a text, and so do its scores.
+    """
+    built = copied(base, tmp_path / "built")
+    tables, passages = records(built)
+    found = []
+    for number, batches in enumerate((1, 4)):
         index = copied(base, tmp_path / str(number))
-        tables, passages = records(index)
+        index.__dict__["encoder"] = MiniLMEncoder.load(runtime="torch", batch_tokens=1)
         index.delete([*(table.table_id for table in tables), *(passage.passage_id for passage in passages)])
         index.compact()
-        random = np.random.default_rng(number)
-        order = random.permutation(len(tables) + len(passages))
+        order = np.arange(len(tables) + len(passages))
+        if number:
+            order = np.random.default_rng(number).permutation(order)
         for batch in np.array_split(order, batches):
             own = [[*tables, *passages][place] for place in batch.tolist()]
             index.add([one for one in own if isinstance(one, Table)], [one for one in own if isinstance(one, Passage)])
-        found = answers(index)
-        assert same(found, expected)
-        parts = len(read_manifest(index.directory).parts)
+        found.append(answers(index))
+        assert len(read_manifest(index.directory).parts) == batches + 1
         index.compact(whole=True)
-        assert parts == batches + 1
         assert len(read_manifest(index.directory).parts) == 1
-        assert answers(index) == found
+        assert answers(index) == found[-1]
         assert is_sound(index)
-
-
-def same(found: Answers, expected: Answers) -> bool:
-    """Equal edges with equal scores; those of equal scores in any order."""
-    for one, other in zip(found, expected, strict=True):
-        assert [edge[3] for edge in one] == pytest.approx([edge[3] for edge in other], abs=0.05)
-        assert {edge[0] and edge[0].segment_id for edge in one[:10]} == {
-            edge[0] and edge[0].segment_id for edge in other[:10]
-        }
-    return True
+    assert [sorted(map(repr, one)) for one in found[1]] == [sorted(map(repr, one)) for one in found[0]]
+    for one, other in zip(answers(built), found[0], strict=True):
+        assert one[0][:3] == other[0][:3]
+        assert one[0][3] == pytest.approx(other[0][3], abs=0.1)
 
 
 def test_a_pinned_reader_sees_what_it_saw(index: Index, models: Models):
