@@ -29,7 +29,7 @@ SAMPLE_LENGTH = 60
 WHOLE = 300_000
 """Nodes, and relationships, up to which all of a graph is looked at; of a larger one a part."""
 PART = 20_000
-"""Nodes that labels are sampled from, and relationships at the nodes of one label."""
+"""Nodes that labels are told from, and relationships of the nodes of one label that are looked at."""
 STATEMENT_SECONDS = 5.0
 SCHEMA_SECONDS = 25.0
 VALUES_SECONDS = 20.0
@@ -75,7 +75,7 @@ class GraphReader:
         counts, found = self._all() if small else (Counter(), Counter())
         sampled = self._late or not small
         if sampled:
-            counts = self._sampled_labels(sizes[0])
+            counts = self._sampled_labels()
             found = self._sampled_types(counts)
         if not counts and self._failed is not None:
             raise self._failed
@@ -114,31 +114,36 @@ class GraphReader:
                     found[str(type_), start, end] += int(str(count))
         return found
 
-    def _sampled_labels(self, size: int | None) -> Counter[str]:
-        """Labels of nodes from everywhere in the graph where it can be walked, else of the first nodes."""
-        part = Counter(self._labels(f"MATCH (n) WHERE rand() < {PART / size:.9f} WITH n")) if size else Counter()
-        part = part or self._labels(f"MATCH (n) WITH n LIMIT {PART}")
-        scale = size / max(1, part.total()) if size else 1.0
-        return Counter({label: self._counted(f"(n:{name(label)})", round(n * scale)) for label, n in part.items()})
+    def _sampled_labels(self) -> Counter[str]:
+        """All nodes by label, which looks at no relationship; where that takes too long, labels of the first nodes."""
+        whole = self._labels("MATCH (n)")
+        if whole:
+            return whole
+        part = self._labels(f"MATCH (n) WITH n LIMIT {PART}")
+        return Counter({label: self._counted(f"(n:{name(label)})", count) for label, count in part.items()})
 
     def _sampled_types(self, counts: Counter[str]) -> Counter[tuple[str, str, str]]:
         """Types at some nodes of each label, and at the labels that are met there; counts are shares of each type's."""
+        rows = self.rows("MATCH ()-[r]->() RETURN type(r) AS type, count(*) AS count")
+        totals = Counter({str(type_): int(str(count)) for type_, count in rows})
         part: Counter[tuple[str, str, str]] = Counter()
         waiting = list(counts)
         while waiting:
             label = waiting.pop(0)
-            match = f"MATCH (a:{name(label)}) WITH a LIMIT {SAMPLE} MATCH (a)-[r]->(b) WITH a, r, b LIMIT {PART}"
-            seen = self._types(match)
+            seen = self._types(f"MATCH (a:{name(label)})-[r]->(b) WITH a, r, b LIMIT {PART}")
             part.update({key: count for key, count in seen.items() if key[1] == label})
             for end in dict.fromkeys(end for _, _, end in seen):
                 if end and end not in counts:
                     counts[end] = self._counted(f"(n:{name(end)})", 0)
                     waiting.append(end)
-        totals: Counter[str] = Counter()
+        for type_ in totals.keys() - {type_ for type_, _, _ in part}:
+            part.update(self._types(f"MATCH (a)-[r:{name(type_)}]->(b) WITH a, r, b LIMIT {PART}"))
+        shares: Counter[str] = Counter()
         for (type_, _, _), count in part.items():
-            totals[type_] += count
-        known = {type_: self._counted(f"()-[r:{name(type_)}]->()", count) for type_, count in totals.items()}
-        return Counter({key: max(1, round(known[key[0]] * n / totals[key[0]])) for key, n in part.items()})
+            shares[type_] += count
+        for type_ in shares.keys() - totals.keys():
+            totals[type_] = self._counted(f"()-[r:{name(type_)}]->()", shares[type_])
+        return Counter({key: max(1, round(totals[key[0]] * n / shares[key[0]])) for key, n in part.items()})
 
     def _counted(self, pattern: str, estimate: int) -> int:
         count = self._count(pattern)
