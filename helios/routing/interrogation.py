@@ -1,12 +1,13 @@
 """One source asked one question: formulate, execute, repair; keyword evidence where no query can be had.
 
-with a language model     its query; after a typed failure or an empty result, another, `repairs` times at most
+with a language model     its query; after a failure another, `repairs` times at most; after an empty result another
+                          that knows what is stored, unless the empty one is right or the source cannot answer
 then                      the generator's queries above its confidence
 then                      keyword evidence; a corpus is searched with the question itself
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic, perf_counter
 
 from helios.config import AdvancedRoutingSettings
@@ -15,10 +16,11 @@ from helios.executors.base import Language, NativeQuery, ResultSet
 from helios.executors.values import Iri
 from helios.llm.budget import Budget
 from helios.llm.outcome import Failure
-from helios.routing.evidence import Attempt, Execution, MadeBy, SourceReply
+from helios.routing.evidence import FROM_MEANING, Attempt, Execution, MadeBy, SourceReply
 from helios.routing.formulation.base import Candidate, Formulator
-from helios.routing.formulation.llm import LlmFormulator, Tried, normalised
+from helios.routing.formulation.llm import LlmFormulator, NotHere, Tried, normalised
 from helios.routing.keyword import keyword_evidence
+from helios.routing.stored import elsewhere, stored
 from helios.sources.base import Source
 
 SEARCH_CONFIDENCE = 0.5
@@ -38,9 +40,14 @@ class Interrogator:
     """Without a language model, by language."""
     writer: LlmFormulator | None = None
 
-    def ask(self, question: str, source: Source, *, budget: Budget | None = None) -> SourceReply:
-        """What the source gives; never raises SourceError: a source that fails is a reply that says so."""
-        inquiry = _Inquiry(self, question, source, budget, monotonic() + self.settings.source_seconds)
+    def ask(
+        self, question: str, source: Source, *, budget: Budget | None = None, others: Sequence[Source] = ()
+    ) -> SourceReply:
+        """What the source gives; never raises SourceError: a source that fails is a reply that says so.
+
+        `others` are sources that may hold a name which this one does not.
+        """
+        inquiry = _Inquiry(self, question, source, budget, monotonic() + self.settings.source_seconds, others)
         started = perf_counter()
         try:
             inquiry.run()
@@ -56,20 +63,24 @@ class _Inquiry:
     """The state of one question to one source."""
 
     def __init__(
-        self, asker: Interrogator, question: str, source: Source, budget: Budget | None, deadline: float
-    ) -> None:
+        self, asker: Interrogator, question: str, source: Source, budget: Budget | None, deadline: float,
+        others: Sequence[Source],
+    ) -> None:  # fmt: skip
         self.asker = asker
         self.question = question
         self.source = source
         self.budget = budget
         self.deadline = deadline
+        self.others = others
+        self.empty: Execution | None = None
+        """The first query that ran and gave no row."""
         self.executions: list[Execution] = []
         self.attempts: list[Attempt] = []
         self.notes: list[str] = []
         self.degraded = False
 
     def run(self) -> None:
-        """The ways to an answer, the better ones first, until one gives rows."""
+        """The ways to an answer, the better ones first, until one gives it."""
         if self.write():
             return
         if self.source.language is Language.TEXT:
@@ -77,15 +88,19 @@ class _Inquiry:
             return
         if self.generate():
             return
-        self.notes.append("no query of the question's meaning: keyword evidence")
+        if self.empty is not None:
+            self.executions.append(self.empty)
+            self.notes.append("no row matches; keyword evidence beside it")
+        else:
+            self.notes.append("no query of the question's meaning: keyword evidence")
         found = keyword_evidence(self.question, self.source)
         self.executions += found.executions
         self.attempts += found.attempts
-        if not found.executions:
+        if not self.executions:
             self.notes.append("nothing in the source holds the question's phrases")
 
     def write(self) -> bool:
-        """The language model's query, repaired where it fails."""
+        """The language model's query, repaired where it fails; whether nothing else needs to be tried."""
         writer = self.asker.writer
         if writer is None:
             return False
@@ -96,13 +111,39 @@ class _Inquiry:
             if isinstance(written, Failure):
                 self.fail(f"the language model wrote no query ({written})")
                 return False
+            if isinstance(written, NotHere):
+                self.notes.append(f"the language model holds that the source cannot answer: {written.reason}")
+                return True
+            if (again := self.again(written, tried)) is not None:
+                return again
             outcome = self.execute(written, MadeBy.MODEL if not self.is_text() else MadeBy.SEARCH)
             if not outcome:
                 return True
+            if outcome == NO_ROWS and not self.is_text():
+                known = stored(written.query, self.source, self.question)
+                if known.missing and (other := elsewhere(known.missing, self.others)):
+                    names = ", ".join(map(repr, known.missing))
+                    self.notes.append(f"the source does not hold {names}, which {other} holds")
+                    return True
+                outcome = "; ".join([outcome, *known.hints])
             tried.append(Tried(written.query, outcome))
             if self.is_text() or monotonic() >= self.deadline:
                 break
         self.notes.append(f"no query of the language model gave rows; {len(tried)} tried")
+        return False
+
+    def again(self, written: Candidate, tried: Sequence[Tried]) -> bool | None:
+        """What it means that a model sends a query again: one without rows is right, one that failed is no way on.
+
+        None where it was not tried.
+        """
+        same = next((t for t in tried if normalised(t.query) == normalised(written.query)), None)
+        if same is None:
+            return None
+        if same.outcome.startswith(NO_ROWS) and self.empty is not None:
+            self.executions.append(replace(self.empty, query=same.query, explanation=written.explanation))
+            return True
+        self.fail("the language model wrote a query again that had failed")
         return False
 
     def generate(self) -> bool:
@@ -135,11 +176,15 @@ class _Inquiry:
         except QueryFailed as error:
             outcome = f"failed: {error}"
         self.attempts.append(Attempt(query, made_by, outcome, (perf_counter() - started) * 1e3))
-        if not outcome:
+        if outcome in ("", NO_ROWS):
             labels = self.labels(result)
-            self.executions.append(
-                Execution(self.source.name, query, made_by, result, candidate.confidence, candidate.explanation, labels)
+            ran = Execution(
+                self.source.name, query, made_by, result, candidate.confidence, candidate.explanation, labels
             )
+            if not outcome:
+                self.executions.append(ran)
+            elif made_by in FROM_MEANING:
+                self.empty = self.empty or ran
         return outcome
 
     def labels(self, result: ResultSet) -> dict[str, str]:

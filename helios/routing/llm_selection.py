@@ -15,9 +15,8 @@ from helios.errors import SourceError
 from helios.llm.budget import Budget
 from helios.llm.client import LanguageModel
 from helios.llm.outcome import Failure
-from helios.llm.quoting import RULE, one_line
+from helios.llm.quoting import RULE, block, one_line
 from helios.llm.request import Message, Request
-from helios.routing.formulation.llm_prompts import fenced
 from helios.routing.selection import RankedSource, Selection, Selector
 from helios.sources.base import Source
 from helios.sources.descriptor_text import text as descriptor_text
@@ -52,7 +51,7 @@ class LlmSelector:
         degraded = bool(notes)
         if not names:
             return Selection((), "language model", (*notes, "no source describes itself"), degraded)
-        user = f"{fenced(catalogue)}\n\nAt most {k} sources.\n\nQuestion: {one_line(question)}"
+        user = f"{block(catalogue)}\n\nAt most {k} sources.\n\nQuestion: {one_line(question)}"
         asked = (Message("system", f"{CHOOSE_SOURCES} {RULE} {REPLY}"), Message("user", user))
         request = Request(asked, _names_shape(names, k), self.settings.reply_tokens)
         (outcome,) = self.model.ask([request], budget=budget or self.model.budget())

@@ -16,6 +16,7 @@ from types import TracebackType
 
 from helios.config import Config
 from helios.errors import SourceError
+from helios.executors.base import Language
 from helios.llm.budget import Budget
 from helios.llm.client import LanguageModel
 from helios.routing.consolidation import Consolidator, choose, conflicts_of, results_of
@@ -106,7 +107,8 @@ class OmniEngine:
         sources = {source.name: source for source in self.sources()}
         selection = self.select(question, list(sources.values()), k or self.config.routing.k, budget)
         clock.lap("select")
-        replies = self.ask_sources(question, [sources[name] for name in selection.names], budget)
+        asked = [sources[name] for name in selection.names]
+        replies = self.ask_sources(question, asked, budget, others=list(sources.values()))
         clock.lap("formulate and execute")
         chosen, conflicts = self.consolidate(question, selection, replies, sources, budget)
         clock.lap("consolidate")
@@ -124,13 +126,24 @@ class OmniEngine:
         """Which sources to ask, best first (2.2)."""
         return self.selector.select(question, sources, k=k, budget=budget)
 
-    def ask_sources(self, question: str, sources: Sequence[Source], budget: Budget | None) -> tuple[SourceReply, ...]:
-        """Every source at the same time, each with its deadline; formulation, execution and repair (2.3)."""
+    def ask_sources(
+        self, question: str, sources: Sequence[Source], budget: Budget | None, *, others: Sequence[Source] = ()
+    ) -> tuple[SourceReply, ...]:
+        """Every source at the same time, each with its deadline; formulation, execution and repair (2.3).
+
+        `others` are sources that may hold a name which one that is asked does not.
+        """
         if not sources:
             return ()
         background = Background(len(sources), name="ask")
         deadline = monotonic() + self.config.advanced.routing.source_seconds + GRACE
-        asks = [partial(self.interrogator.ask, question, source, budget=budget) for source in sources]
+        asks = [
+            partial(
+                self.interrogator.ask, question, source, budget=budget,
+                others=[other for other in others if other.name != source.name and other.language is not Language.TEXT],
+            )
+            for source in sources
+        ]  # fmt: skip
         futures = [background.submit(ask) for ask in asks]
         return tuple(_reply(future, source, deadline) for future, source in zip(futures, sources, strict=True))
 

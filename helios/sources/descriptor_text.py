@@ -41,6 +41,8 @@ true union unique update user using values view when where window with
 RESERVED = frozenset(KEYWORDS.split())
 """Words that a name must not be without quotes, in one dialect or another."""
 SAMPLED = " (a sample: counts are those of a part, and there may be more than is shown)"
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false", re.IGNORECASE)
+TEXT_TYPE = re.compile(r"char|text|string|clob", re.IGNORECASE)
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
@@ -169,8 +171,17 @@ def _table(table: TableSchema, dialect: str) -> str:
 def _notes(column: Column) -> str:
     notes = [_one_line(column.comment)] if column.comment else []
     if column.samples:
-        notes.append("e.g. " + ", ".join(map(_one_line, column.samples)))
+        notes.append("e.g. " + ", ".join(_literal(sample, column.type) for sample in column.samples))
     return "; ".join(notes)
+
+
+def _literal(sample: str, kind: str) -> str:
+    """A sample as a query would have it: texts in quotes; one that was cut is none and has no closing quote."""
+    line = _one_line(sample)
+    if NUMBER.fullmatch(line) and not TEXT_TYPE.search(kind):
+        return line
+    quoted = "'" + line.replace("'", "''")
+    return quoted if line.endswith("…") else f"{quoted}'"
 
 
 def _rdf(schema: RdfSchema) -> Iterator[str]:

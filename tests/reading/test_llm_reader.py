@@ -160,8 +160,9 @@ def test_documents_cannot_forge_labels_or_leave_their_block():
     evidence = Evidence("?", (EvidenceEdge(1, 1.0, 0.7, Origin.LINKED, segment, passage),))
     LlmReader(model).read(attack, evidence, computed=computed)
     asked = model.requests[0].messages[-1].content
-    inside, _, after = asked.removeprefix("<data>\n").partition("\n</data>")
-    assert "<" not in inside
+    mark, _, rest = asked.partition("\n")
+    inside, _, after = rest.partition(f"\n{mark.replace('<', '</')}")
+    assert mark.startswith("<data ") and "<" not in inside
     assert {line[:2] for line in inside.splitlines()} <= {"R1", "P1", "  ", "Co", ""}
     assert after.strip().count("\n") == 0
 

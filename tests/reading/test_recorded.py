@@ -32,6 +32,7 @@ SETTINGS = [
 ]  # fmt: skip
 
 
+MARK = re.compile(r"</?data(?: \w+)?>")
 ITEM = re.compile(r"^(?:\[(\d+)\]|([RP]\d+)) +(.+?)(?: \(linked from .*)?$(?:\n    (.+))?", re.MULTILINE)
 
 
@@ -62,8 +63,8 @@ class Recording:
 
     @staticmethod
     def key(messages: list[dict[str, str]]) -> str:
-        instructions, _, rest = messages[-1]["content"].partition("<data>")
-        return json.dumps([*messages[:-1], instructions, rest.rpartition("</data>")[2]])
+        instructions, *_, question = MARK.split(messages[-1]["content"])
+        return json.dumps([*messages[:-1], instructions, question])
 
     def reply(self, body: dict) -> str | None:
         """What the model said to these messages, None where nothing is recorded."""

@@ -1,14 +1,21 @@
 """One source asked one question: formulation by a scripted model, repair, generators, keyword evidence."""
 
+from datetime import date
+
 import pytest
 
 from helios.config import AdvancedRoutingSettings
 from helios.executors.base import Language, NativeQuery
+from helios.routing.consolidation import results_of
 from helios.routing.evidence import MadeBy
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.llm import LlmFormulator, normalised
 from helios.routing.interrogation import Interrogator
 from helios.routing.keyword import keyword_evidence, named_values
+from helios.routing.selection import Selection
+from helios.routing.stored import compared
+from helios.sources.base import ValueHit
+from helios.sources.descriptor import GraphSchema
 
 QUESTION = "What is the total amount of purchases of Ole Group?"
 GOOD = "SELECT SUM(amount) AS total FROM purchase JOIN customer ON customer.id = customer_id WHERE name = 'Ole Group'"
@@ -41,7 +48,9 @@ def test_a_query_of_the_model_is_run(scripted_llm, asker, shop):
     prompt = scripted_llm.requests[0]["messages"]
     assert "SQL" in prompt[0]["content"] and "CREATE TABLE purchase" in prompt[1]["content"]
     assert "'Ole Group' of the question is stored as 'Ole Group' in customer.name" in prompt[1]["content"]
-    assert "dialect is sqlite" in prompt[1]["content"]
+    assert "dialect is sqlite" in prompt[0]["content"] and "strftime" in prompt[0]["content"]
+    assert "date_trunc" not in prompt[0]["content"]  # the guard of SQLite does not know it
+    assert f"Today is {date.today().isoformat()}" in prompt[1]["content"]
 
 
 def test_a_failure_is_shown_and_repaired(scripted_llm, asker, shop):
@@ -61,6 +70,61 @@ def test_an_empty_result_and_a_refused_query_are_repaired(scripted_llm, asker, s
         "refused by the guard: only SELECT is allowed: DROP",
     ]
     assert "refused by the guard" in scripted_llm.requests[2]["messages"][-1]["content"]
+
+
+def test_an_empty_result_is_an_answer_if_the_model_stands_by_it(scripted_llm, asker, shop):
+    none = "SELECT name FROM customer WHERE country = 'Spain'"
+    written(scripted_llm, none, none)
+    reply = asker.ask("Which customers are from Spain?", shop)
+    (execution,) = [each for each in reply.executions if each.made_by is MadeBy.MODEL]
+    assert execution.result.rows == () and len(scripted_llm.requests) == 2 and not reply.degraded
+    (result,) = results_of(Selection((), "test"), [reply])
+    assert result.answer().text == "none: no row matches" and result.answer().rows == ()
+
+
+def test_a_repair_knows_what_is_stored(scripted_llm, asker, shop):
+    written(scripted_llm, "SELECT country FROM customer WHERE name = 'Ole Grupp'", GOOD)
+    shop.find_values = lambda phrases, *, limit=5: (ValueHit(phrases[0], "Ole Group", ("customer", "name"), 0.8),)
+    assert asker.ask("Where is Ole Grupp?", shop).answered
+    prompt = scripted_llm.requests[1]["messages"][-1]["content"]
+    assert "no rows; customer.name holds no 'Ole Grupp'; the nearest there: 'Ole Group'" in prompt
+    assert "'Ole Grupp' of the question is stored as" not in prompt  # no whole value
+
+
+def test_repairs_stop_where_another_source_has_the_name(scripted_llm, asker, shop, films):
+    written(scripted_llm, "SELECT id FROM customer WHERE name = 'Mira Lund'", GOOD)
+    reply = asker.ask("What did Mira Lund buy?", shop, others=[films])
+    assert len(scripted_llm.requests) == 1 and not reply.executions and not reply.degraded
+    assert reply.notes == ("the source does not hold 'Mira Lund', which films holds",)
+    written(scripted_llm, "SELECT id FROM customer WHERE name = 'Mira Lund'", GOOD)
+    assert asker.ask("What did Mira Lund buy?", shop).answered  # nobody has the name: the repair goes on
+
+
+def test_not_in_this_source_is_honoured(scripted_llm, asker, shop):
+    scripted_llm.say(scripted_llm.as_json({"explanation": "no films here", "query": ""}))
+    reply = asker.ask("Which films did Ole Group produce?", shop)
+    assert not reply.executions and not reply.attempts and len(scripted_llm.requests) == 1
+    assert reply.notes == ("the language model holds that the source cannot answer: no films here",)
+
+
+def test_texts_that_a_query_compares_with(shop):
+    def of(text, language=Language.SQL, schema=shop.schema):
+        return [(each.text, each.table, each.column) for each in compared(NativeQuery(language, text), schema)]
+
+    assert of("SELECT 1 FROM customer AS c WHERE c.name = 'Ole' AND c.id = '7'") == [("Ole", "customer", "name")]
+    assert of("SELECT 1 FROM customer, purchase WHERE country LIKE '%way'") == [("way", "customer", "country")]
+    assert of("SELECT 'x' AS label FROM customer") == [] and of("SELECT FROM WHERE") == []
+    graph = GraphSchema((), ())
+    assert of("MATCH (n:A {name: 'It\\'s'}) WHERE n.b = \"xy\" RETURN n", Language.CYPHER, graph) == [
+        ("It's", "", "name"), ("xy", "", "b"),
+    ]  # fmt: skip
+
+
+def test_a_generators_empty_result_is_kept_beside_keyword_evidence(shop):
+    none = ("SELECT name FROM customer WHERE country = 'Spain'", 0.9)
+    reply = Interrogator(AdvancedRoutingSettings(), {Language.SQL: Generator(none)}).ask("Ole Group in Spain", shop)
+    assert [each.made_by for each in reply.executions] == [MadeBy.GENERATOR, MadeBy.KEYWORD]
+    assert reply.executions[0].result.rows == ()
 
 
 def test_the_same_query_is_never_run_twice(scripted_llm, asker, shop):

@@ -48,7 +48,7 @@ def test_rdf():
 
 def test_graph():
     shown = text(graph())
-    assert "(:Person) {name: STRING (e.g. Keanu Reeves)}  # 100 nodes" in shown
+    assert "(:Person) {name: STRING (e.g. 'Keanu Reeves')}  # 100 nodes" in shown
     assert "(:Person)-[:ACTED_IN]->(:`Label 0`) {roles: LIST}  # 172 relationships" in shown
     assert shown.startswith("# Films\n")
 

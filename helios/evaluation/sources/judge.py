@@ -17,7 +17,7 @@ from helios.evaluation.sources.questions import Row, SourceQuestion
 from helios.executors.values import plain
 from helios.llm.client import LanguageModel
 from helios.llm.outcome import Answer
-from helios.llm.quoting import RULE, clip
+from helios.llm.quoting import RULE, block, clip
 from helios.llm.request import Message, Request
 
 GOLD_ROWS = 10
@@ -90,8 +90,8 @@ def prompt(question: SourceQuestion, outcome: Outcome, gold: Sequence[Row] | Non
     ]
     asked = "\n".join(
         [
-            f"Question: {clip(question.text, 1000)}", "<data>", f"Reference: {_reference(question, gold)}",
-            "Results:", *results, "</data>",
+            f"Question: {clip(question.text, 1000)}",
+            block("\n".join([f"Reference: {_reference(question, gold)}", "Results:", *results])),
         ]
     )  # fmt: skip
     return Message("system", SYSTEM), Message("user", asked)

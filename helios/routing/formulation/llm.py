@@ -13,7 +13,7 @@ from helios.executors.base import Language, NativeQuery
 from helios.executors.values import Iri
 from helios.llm.budget import Budget
 from helios.llm.client import LanguageModel
-from helios.llm.outcome import Answer, Failure, FailureKind
+from helios.llm.outcome import Answer, Failure
 from helios.llm.request import Request
 from helios.routing.formulation import llm_prompts as prompts
 from helios.routing.formulation.base import Candidate
@@ -47,6 +47,13 @@ class Tried:
     outcome: str
 
 
+@dataclass(frozen=True, slots=True)
+class NotHere:
+    """The model's word that a source does not hold what the question asks for, and what is missing."""
+
+    reason: str
+
+
 class LlmFormulator:
     """Writes queries of every language with one model; threads may share it."""
 
@@ -58,12 +65,15 @@ class LlmFormulator:
     def formulate(self, question: str, source: Source) -> Sequence[Candidate]:
         """One query, or none where the model fails; see `Formulator`."""
         written = self.write(question, source, budget=self.model.budget())
-        return () if isinstance(written, Failure) else (written,)
+        return (written,) if isinstance(written, Candidate) else ()
 
     def write(
         self, question: str, source: Source, *, tried: Sequence[Tried] = (), budget: Budget
-    ) -> Candidate | Failure:
-        """A query that is none of those `tried`, or why there is none. SourceError where the source is gone."""
+    ) -> Candidate | NotHere | Failure:
+        """A query, maybe one of those `tried` once more; that the source cannot answer; or why there is neither.
+
+        SourceError where the source is gone.
+        """
         descriptor = source.descriptor()
         hits = () if source.language is Language.TEXT else named_values(question, source, limit=12)
         hints = prompts.value_hints(hits)
@@ -80,8 +90,8 @@ class LlmFormulator:
         if isinstance(outcome, Failure):
             return outcome
         query = NativeQuery(source.language, outcome.value.query.strip())
-        if normalised(query) in {normalised(t.query) for t in tried}:
-            return Failure(FailureKind.CONTRADICTORY, "the model wrote a query again that had been tried")
+        if not query.text:
+            return NotHere(" ".join(outcome.value.explanation.split()))
         return Candidate(query, CONFIDENCE, outcome.value.explanation)
 
     def entity_hints(self, question: str, source: Source, schema: RdfSchema, hits: Sequence[ValueHit]) -> list[str]:

@@ -1,22 +1,29 @@
 """What a language model is told when it writes a query, and the shapes of its replies (OmniRetrieval 2.3)."""
 
 from collections.abc import Sequence
+from datetime import date
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from helios.executors.base import Language
-from helios.llm.quoting import CUT, RULE, one_line
+from helios.executors.sql.functions import BY_DIALECT, PORTABLE
+from helios.llm.quoting import CUT, RULE, block, one_line
 from helios.llm.request import Message
+from helios.routing.stored import WHOLE
 from helios.sources.base import ValueHit
 
 LONGEST_QUERY = 4000
 HINT_CHARACTERS = 300
-ERROR_CHARACTERS = 500
+ERROR_CHARACTERS = 700
 
 GROUND = (
     f"{RULE} Reply with one JSON object that fits the given schema, without any other text. Use only names that the "
-    "description shows, spelled as they are there. Where stored values are listed, compare with them exactly as they "
-    "are spelled. Return the columns that the question asks for, in its order, and no others."
+    "description shows, spelled and quoted as they are there. Where stored values are listed, compare with them "
+    "exactly as they are spelled. Return the columns that the question asks for, in its order, and no others: for a "
+    "person or a thing its name where it has one, not its id and not the whole record; a number by which rows are "
+    "ordered or filtered only where the question asks for it; different values once only where the question asks for "
+    "different ones. Where the source does not hold what the question asks for, or does not know whom or what it "
+    "names, give an empty query and say in the explanation what is missing: another source may have it."
 )
 INSTRUCTIONS: dict[Language, str] = {
     Language.SQL: (
@@ -46,10 +53,18 @@ INSTRUCTIONS: dict[Language, str] = {
 }
 LANGUAGE_NAMES = {Language.SQL: "SQL", Language.SPARQL: "SPARQL", Language.CYPHER: "Cypher", Language.TEXT: "text"}
 REPAIR = (
-    "These queries were tried, and none of them gave an answer. Write another one that avoids what was wrong; never "
-    "send one of them again. A query that gave no rows often compares with a value that is spelled differently, or "
-    "follows a relation the wrong way."
+    "These queries were tried. Write another one that avoids what was wrong. One that gave no row may compare with a "
+    "value that is spelled differently, or follow a relation the wrong way; if it is right and nothing matches, send "
+    "it again as it is. If the source does not hold what the question names, give an empty query."
 )
+COMMON_FUNCTIONS = (
+    "abs", "avg", "cast", "coalesce", "concat", "count", "current_date", "date", "date_diff", "date_format",
+    "date_part", "date_trunc", "datediff", "datetime", "extract", "group_concat", "ifnull", "instr", "iif",
+    "julianday", "length", "lower", "max", "min", "month", "now", "nullif", "position", "printf", "rank", "replace",
+    "round", "row_number", "split_part", "strftime", "string_agg", "strpos", "substr", "substring", "sum",
+    "timestampdiff", "to_char", "to_date", "total", "trim", "upper", "year",
+)  # fmt: skip
+"""Functions that questions want; a prompt names those that the source's guard knows."""
 
 
 class WrittenQuery(BaseModel):
@@ -57,7 +72,8 @@ class WrittenQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     explanation: str = Field(max_length=600)
-    query: str = Field(min_length=1, max_length=LONGEST_QUERY)
+    query: str = Field(max_length=LONGEST_QUERY)
+    """Empty where the source does not hold what the question asks for."""
 
 
 class WrittenPassage(BaseModel):
@@ -75,39 +91,43 @@ def messages(
     tried: Sequence[tuple[str, str]] = (),
     dialect: str = "",
 ) -> tuple[Message, ...]:
-    """The request for a query; `tried` are queries with what became of them."""
-    system = (
-        f"{INSTRUCTIONS[language]} {GROUND}" if language is not Language.TEXT else f"{INSTRUCTIONS[language]} {RULE}"
-    )
-    parts = [fenced(described)]
-    if dialect:
-        parts.append(f"The SQL dialect is {dialect}.")
+    """The request for a query; `tried` are queries with what became of them.
+
+    What is the same for every question of a source comes first, so that a server that caches prefixes reads it once.
+    """
+    if language is Language.TEXT:
+        system, parts = f"{INSTRUCTIONS[language]} {RULE}", [block(described)]
+    else:
+        system = " ".join([INSTRUCTIONS[language], *([_dialect(dialect)] if dialect else []), GROUND])
+        parts = [block(described), f"Today is {date.today().isoformat()}."]
     if hints:
-        parts.append("Found in the source:\n" + fenced("\n".join(f"- {hint}" for hint in hints)))
+        parts.append("Found in the source:\n" + block("\n".join(f"- {hint}" for hint in hints)))
     if tried:
         shown = "\n".join(
             f"{i}. {one_query(query)}\n   {shortened(outcome, ERROR_CHARACTERS)}"
             for i, (query, outcome) in enumerate(tried, 1)
         )
-        parts.append(f"{REPAIR}\n{fenced(shown)}")
+        parts.append(f"{REPAIR}\n{block(shown)}")
     parts.append(f"Question: {one_line(question)}")
     return Message("system", system), Message("user", "\n\n".join(parts))
 
 
+def _dialect(dialect: str) -> str:
+    """The SQL dialect and which of the common functions a query may call there."""
+    known = BY_DIALECT.get(dialect, PORTABLE)
+    functions = ", ".join(function for function in COMMON_FUNCTIONS if function in known)
+    return f"The SQL dialect is {dialect}; of its functions use these, and other usual ones if you must: {functions}."
+
+
 def value_hints(hits: Sequence[ValueHit]) -> list[str]:
-    """Stored values that the question seems to name, with where they stand."""
+    """Stored values that the question names as a whole, with where they stand."""
     return [
         shortened(
             f"{hit.phrase!r} of the question is stored as {hit.value!r} in {'.'.join(hit.place)}", HINT_CHARACTERS
         )
         for hit in hits
+        if hit.score >= WHOLE
     ]
-
-
-def fenced(text: str) -> str:
-    """Lines between the marks that `RULE` speaks of; the text keeps its angle brackets but cannot end the block."""
-    safe = text.replace("<data", "‹data").replace("</data", "‹/data")
-    return f"<data>\n{safe}\n</data>"
 
 
 def shortened(text: str, most: int) -> str:
