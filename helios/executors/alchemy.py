@@ -4,6 +4,8 @@ The guard reads the server's dialect. Tested with MariaDB; the dialects of other
 functions, and what their own means of reading only are worth was not tried.
 """
 
+from dataclasses import replace
+
 from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.pool import Engine
 from helios.executors.sql.embedded import EmbeddedSqlExecutor, checked_parameters, guarded
@@ -33,7 +35,8 @@ class AlchemyExecutor(EmbeddedSqlExecutor):
         checked = guarded(self.guard, query, deadline=deadline)
         values = checked_parameters(query, checked)
         asked: dict[str, Value] = {"values": values, "seconds": limits.timeout}
-        return self._pool.run(NativeQuery(Language.SQL, checked.text, asked), limits, deadline)
+        result = self._pool.run(NativeQuery(Language.SQL, checked.text, asked), limits, deadline)
+        return replace(result, rewritten=checked.rewritten)
 
     def problems(self) -> tuple[str, ...]:
         """What the role may do beyond reading, in words; empty for one that can only SELECT, or where none can tell."""

@@ -79,6 +79,8 @@ class ResultSet:
     truncated: str | None = None
     """Which cap ended the rows (`rows` or `bytes`); None where all of them are here."""
     milliseconds: float = 0.0
+    rewritten: bool = False
+    """Whether the query ran over what may be seen of the tables, and not as it was written (`access` of the source)."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -90,6 +92,7 @@ class ResultSet:
         return {
             "columns": list(self.columns), "rows": [[plain(value) for value in row] for row in self.rows],
             "truncated": self.truncated, "milliseconds": round(self.milliseconds, 3),
+            **({"rewritten": True} if self.rewritten else {}),
         }  # fmt: skip
 
 

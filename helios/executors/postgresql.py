@@ -161,7 +161,7 @@ class PostgresqlExecutor:
                 ends.start()
             if watch.late:
                 connection.close()  # the cancel request may still be under way, and would hit the next query
-        return ResultSet(columns, rows, truncated, (monotonic() - started) * 1e3)
+        return ResultSet(columns, rows, truncated, (monotonic() - started) * 1e3, checked.rewritten)
 
     def _read(
         self, connection: "psycopg.Connection[Any]", checked: CheckedQuery, parameters: Sequence[Value],

@@ -33,10 +33,12 @@ class Sharing(StrEnum):
     COPY = "copy"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file in one step: temporary file, fsync, rename, fsync of the folder."""
+def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Replace a file in one step: temporary file, fsync, rename, fsync of the folder; `mode`: who may read it."""
     temporary = path.with_name(f"{path.name}.tmp")
     with temporary.open("wb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

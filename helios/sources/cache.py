@@ -4,7 +4,8 @@
     helios-sources.cache/singers.values.npz           helios.sources.lookup
     helios-sources.cache/papers.documents-*/          helios.sources.document_index
 
-Everything here can be deleted at any time. A folder that cannot be written is a warning, never an error.
+Files are for their owner alone: values of databases stand in them. Everything here can be deleted at any time. A folder
+that cannot be written is a warning, never an error.
 """
 
 import json
@@ -46,6 +47,7 @@ class SourceCache:
         try:
             document = json.loads(path.read_bytes())
             if document["fingerprint"] != self.fingerprint:
+                self._drop_values()  # they may hold what is not to be seen any more
                 return None
             descriptor: Descriptor = _adapter().validate_python(document["descriptor"])
         except FileNotFoundError:
@@ -62,7 +64,7 @@ class SourceCache:
             return
         document = {"fingerprint": self.fingerprint, "descriptor": _adapter().dump_python(descriptor, mode="json")}
         with self.writing(path):
-            write_atomically(path, json.dumps(document, ensure_ascii=False, indent=1).encode())
+            write_atomically(path, json.dumps(document, ensure_ascii=False, indent=1).encode(), mode=0o600)
 
     def stamp(self) -> int:
         """Changes whenever the descriptor is kept anew, by this process or another; 0 where there is none."""
@@ -71,6 +73,12 @@ class SourceCache:
             return 0 if path is None else path.stat().st_mtime_ns
         except OSError:
             return 0
+
+    def _drop_values(self) -> None:
+        path = self.path("values.npz")
+        if path is not None:
+            with self.writing(path):
+                path.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Delete all that is kept of the source."""
@@ -87,7 +95,7 @@ class SourceCache:
         """Make the folder; a failure to write is logged."""
         try:
             if self.folder is not None:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             yield
         except OSError as error:
             log.warning("%s: cannot be written, so it is made anew next time (%s)", path, error.strerror)

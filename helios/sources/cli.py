@@ -212,6 +212,9 @@ def _checked(source: RegisteredSource) -> dict[str, Any]:
         source.check()
         refused = refuses_writes(source.opened)
         about |= {"ok": refused is not False, "guards": list(kind_named(source.kind).guards), "refuses_writes": refused}
+        access = getattr(source.spec, "access", None)
+        if access is not None and access.limits():
+            about["access"] = access.in_words()
         if (role := role_in_words(source.opened)) is not None:
             about["role"] = role
         if refused is False:
@@ -230,6 +233,8 @@ def _print_checks(checked: list[dict[str, Any]]) -> None:
             console.print(f"       {escape(result['error'])}", soft_wrap=True)
         for guard in result.get("guards", ()):
             console.print(f"       [dim]{escape(guard)}[/dim]", soft_wrap=True)
+        if "access" in result:
+            console.print(f"       [dim]access: {escape(result['access'])}[/dim]", soft_wrap=True)
         if "role" in result:
             console.print(f"       [dim]role: {escape(result['role'])}[/dim]", soft_wrap=True)
         if result.get("refuses_writes"):

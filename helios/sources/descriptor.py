@@ -19,6 +19,8 @@ class Column:
     samples: tuple[str, ...] = ()
     """A few values that occur, the frequent ones first."""
     primary_key: bool = False
+    masked: bool = False
+    """Whether its values are never shown, only tokens that can be counted and joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class TableSchema:
     foreign_keys: tuple[ForeignKey, ...] = ()
     row_count: int | None = None
     comment: str = ""
+    view: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,8 @@ def _table(table: TableSchema, dialect: str) -> str:
 
 def _notes(column: Column) -> str:
     notes = [_one_line(column.comment)] if column.comment else []
+    if column.masked:
+        notes.append("masked: to count and join, its values are not shown")
     if column.samples:
         notes.append("e.g. " + ", ".join(_literal(sample, column.type) for sample in column.samples))
     return "; ".join(notes)

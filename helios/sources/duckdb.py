@@ -16,8 +16,8 @@ from helios.sources.relational import Catalogue, Reader, RelationalSource, Worke
 from helios.sources.spec import DuckDbSpec, SourceSpec
 
 TABLES = """
-SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = 'main' AND NOT internal
-UNION ALL SELECT view_name, comment FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal"""
+SELECT table_name, comment, false FROM duckdb_tables() WHERE schema_name = 'main' AND NOT internal
+UNION ALL SELECT view_name, comment, true FROM duckdb_views() WHERE schema_name = 'main' AND NOT internal"""
 COLUMNS = """
 SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal
 ORDER BY table_name, column_index"""
@@ -42,7 +42,13 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
         return DuckdbExecutor(path, files=files or None, limits=spec.limits, system_tables=spec.system_tables)
 
     return RelationalSource(
-        name, spec, catalogue=CATALOGUE, reader=lambda: duckdb_reader(path, files), executor=executor, cache=cache
+        name,
+        spec,
+        catalogue=CATALOGUE,
+        reader=lambda: duckdb_reader(path, files),
+        executor=executor,
+        cache=cache,
+        schemas=("main",),
     )
 
 
@@ -65,14 +71,16 @@ def tables(reader: Reader) -> list[TableSchema]:
         else:
             foreign.setdefault(str(table), []).append(ForeignKey(_names(names), str(other), _names(referred)))
     found = []
-    for name, comment in reader.rows(TABLES):
+    for name, comment, view in reader.rows(TABLES):
         table = str(name)
         key = keys.get(table, ())
         described = tuple(
             Column(column.name, column.type, column.comment, primary_key=column.name in key)
             for column in columns.get(table, ())
         )
-        found.append(TableSchema(table, described, tuple(foreign.get(table, ())), comment=str(comment or "")))
+        found.append(
+            TableSchema(table, described, tuple(foreign.get(table, ())), comment=str(comment or ""), view=bool(view))
+        )
     return found
 
 

@@ -171,6 +171,7 @@ class ValueLookup:
         packed = np.frombuffer(json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass"), np.uint8)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         with temporary.open("wb") as file:
+            os.fchmod(file.fileno(), 0o600)
             np.savez(file, about=packed, **self._arrays)  # type: ignore[arg-type]
         os.replace(temporary, path)
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10
 COLUMNS = """
 SELECT c.oid, c.relname, coalesce(obj_description(c.oid, 'pg_class'), ''), a.attnum, a.attname,
-       format_type(a.atttypid, a.atttypmod), coalesce(col_description(c.oid, a.attnum), ''), t.typcategory::text
+       format_type(a.atttypid, a.atttypmod), coalesce(col_description(c.oid, a.attnum), ''),
+       t.typcategory::text, c.relkind::text
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -53,7 +54,9 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     def reader() -> Reader:
         return PostgresqlReader(address, secret(spec.password_env, source=name))
 
-    return RelationalSource(name, spec, catalogue=catalogue, reader=reader, executor=executor, cache=cache)
+    return RelationalSource(
+        name, spec, catalogue=catalogue, reader=reader, executor=executor, cache=cache, schemas=(spec.namespace,)
+    )
 
 
 def address_of(name: str, spec: PostgresqlSpec) -> "PostgresqlAddress":
@@ -126,10 +129,10 @@ class PostgresqlReader:
 
 def tables(reader: Reader, schema: str) -> list[TableSchema]:
     """Tables, views and materialised views that the role may read, of one schema."""
-    names: dict[Value, tuple[str, str]] = {}
+    names: dict[Value, tuple[str, str, bool]] = {}
     columns: dict[Value, dict[Value, tuple[str, str, str]]] = {}
-    for oid, table, comment, number, column, kind, note, category in reader.rows(COLUMNS, [schema]):
-        names[oid] = (str(table), str(comment))
+    for oid, table, comment, number, column, kind, note, category, sort in reader.rows(COLUMNS, [schema]):
+        names[oid] = (str(table), str(comment), sort in ("v", "m"))
         shown = f"{kind!s} (enum)" if category == "E" else str(kind)
         columns.setdefault(oid, {})[number] = (str(column), shown, str(note))
     keys: dict[Value, set[str]] = {}
@@ -149,8 +152,9 @@ def tables(reader: Reader, schema: str) -> list[TableSchema]:
             ),
             tuple(foreign.get(oid, ())),
             comment=comment,
+            view=view,
         )
-        for oid, (table, comment) in names.items()
+        for oid, (table, comment, view) in names.items()
     ]
 
 

@@ -15,8 +15,10 @@ from typing import Protocol
 from helios.errors import QueryFailed, QueryTimeout
 from helios.executors.base import Executor, Language, Limits, NativeQuery, ResultSet
 from helios.executors.pool import Engine, WorkerPool
+from helios.executors.sql.access import SqlAccess
 from helios.executors.values import Value
 from helios.once import once
+from helios.sources.access import Access, checked_condition, seen_tables, sql_access
 from helios.sources.base import ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Column, Descriptor, RelationalSchema, TableSchema
@@ -75,6 +77,10 @@ class Catalogue:
     """An expression with the text of a (quoted) column, None where it has none (bytes); NULL for bytes in a row."""
     words: Callable[[str, Column], str | None]
     """The same for columns whose values people would name in a question; None for numbers and dates."""
+    condition: Callable[[str], str] = lambda table: ""
+    """What the rows of a table that may be seen fulfil, as the reader's statements have it; empty for all."""
+    standard: Callable[[str], str] = str
+    """A condition of a registration as the reader's statements have it."""
 
 
 class RelationalSource:
@@ -84,12 +90,16 @@ class RelationalSource:
 
     def __init__(
         self, name: str, spec: SourceSpec, *, catalogue: Catalogue, reader: Callable[[], Reader],
-        executor: Callable[[], Executor], cache: SourceCache,
+        executor: Callable[[], Executor], cache: SourceCache, schemas: Sequence[str] = (),
     ) -> None:  # fmt: skip
+        """`schemas`: names that a query may give the schema that is described, where not all may be seen."""
         self.name = name
         self.kind = spec.kind
         self.spec = spec
-        self._catalogue = catalogue
+        self._schemas = schemas
+        self._access = getattr(spec, "access", Access())
+        self._whole = catalogue
+        self._catalogue = self._limited(catalogue) if self._access.limits() else catalogue
         self._open_reader = reader
         self._open_executor = executor
         self._lookup = LazyLookup(self._values, cache)
@@ -97,8 +107,11 @@ class RelationalSource:
 
     @once
     def executor(self) -> Executor:
-        """The guarded executor."""
-        return self._open_executor()
+        """The guarded executor; it reads what may be seen, where that is not everything."""
+        executor = self._open_executor()
+        if self._access.limits():
+            executor.guard.access = self._sql_access()  # type: ignore[attr-defined]
+        return executor
 
     def descriptor(self) -> Descriptor:
         """CREATE TABLE as fields: keys, comments, row counts and frequent values."""
@@ -125,18 +138,47 @@ class RelationalSource:
         self._lookup.forget()
 
     def check(self) -> None:
-        """Open the source and read one thing."""
+        """Open the source and read one thing; with `access`, also whether what it names is there."""
         reader = self._open_reader()
         try:
             reader.rows("SELECT 1")
             self._catalogue.tables(reader)
         finally:
             reader.close()
+        if self._access.limits():
+            _ = self.executor
 
     def close(self) -> None:
         """End processes and connections."""
         if "executor" in self.__dict__:
             self.executor.close()
+
+    def _limited(self, catalogue: Catalogue) -> Catalogue:
+        """The catalogue of what may be seen, without the values of masked columns."""
+
+        def tables(reader: Reader) -> Sequence[TableSchema]:
+            return seen_tables(self._access, catalogue.tables(reader))
+
+        def text(column: str, described: Column) -> str | None:
+            return None if described.masked else catalogue.text(column, described)
+
+        def words(column: str, described: Column) -> str | None:
+            return None if described.masked else catalogue.words(column, described)
+
+        return replace(catalogue, tables=tables, text=text, words=words, condition=self._condition)
+
+    def _condition(self, table: str) -> str:
+        condition = checked_condition(self._access, self._whole.dialect, table)
+        return self._whole.standard(condition) if condition else ""
+
+    def _sql_access(self) -> SqlAccess:
+        reader = self._open_reader()
+        try:
+            tables = self._whole.tables(reader)
+        finally:
+            reader.close()
+        seen = seen_tables(self._access, tables)
+        return sql_access(self._access, self._whole.dialect, tables, seen, schemas=self._schemas)
 
     def _values(self) -> Iterator[StoredValue]:
         """The distinct texts of every column that holds words."""
@@ -152,9 +194,10 @@ class RelationalSource:
         text = self._catalogue.words(quoted(column.name), column)
         if text is None:
             return
+        condition = self._catalogue.condition(table.name)
         statement = (
-            f"SELECT DISTINCT {text} FROM {quoted(table.name)} "
-            f"WHERE length({text}) BETWEEN 1 AND {MAX_VALUE_LENGTH} LIMIT {MAX_PLACE_VALUES + 1}"
+            f"SELECT DISTINCT {text} FROM {quoted(table.name)} WHERE {f'({condition}) AND ' if condition else ''}"
+            f"length({text}) BETWEEN 1 AND {MAX_VALUE_LENGTH} LIMIT {MAX_PLACE_VALUES + 1}"
         )
         try:
             rows = reader.rows(statement, limit=MAX_PLACE_VALUES + 1)
@@ -182,9 +225,14 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _where(catalogue: Catalogue, table: TableSchema) -> str:
+    condition = catalogue.condition(table.name)
+    return f" WHERE ({condition})" if condition else ""
+
+
 def _measured(reader: Reader, catalogue: Catalogue, table: TableSchema) -> TableSchema:
     try:
-        ((count,),) = reader.rows(f"SELECT COUNT(*) FROM {quoted(table.name)}")
+        ((count,),) = reader.rows(f"SELECT COUNT(*) FROM {quoted(table.name)}{_where(catalogue, table)}")
         if isinstance(count, int):
             table = replace(table, row_count=count)
         return replace(table, columns=tuple(_sampled(reader, catalogue, table)))
@@ -198,7 +246,9 @@ def _sampled(reader: Reader, catalogue: Catalogue, table: TableSchema) -> Iterat
         columns = table.columns[start : start + WIDE]
         texts = [catalogue.text(quoted(column.name), column) or "NULL" for column in columns]
         parts = ", ".join(f"substr({text}, 1, {SAMPLE_LENGTH + 1})" for text in texts)
-        rows = reader.rows(f"SELECT {parts} FROM {quoted(table.name)} LIMIT {SAMPLE_ROWS}", limit=SAMPLE_ROWS)
+        rows = reader.rows(
+            f"SELECT {parts} FROM {quoted(table.name)}{_where(catalogue, table)} LIMIT {SAMPLE_ROWS}", limit=SAMPLE_ROWS
+        )
         for place, column in enumerate(columns):
             yield replace(column, samples=samples(row[place] for row in rows))
 

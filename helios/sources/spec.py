@@ -22,6 +22,7 @@ from helios.config import Section
 from helios.errors import ConfigError, SourceUnavailable
 from helios.executors.address import BOLT_SCHEMES, read_address
 from helios.executors.base import Limits
+from helios.sources.access import Access
 from helios.sources.kinds import kind_named, kind_names
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -109,6 +110,8 @@ class SqliteSpec(_PathSpec):
 
     system_tables: bool = False
     """Whether queries may read the tables and columns that the database lists of itself."""
+    access: Access = Access()
+    """Which tables, columns and rows may be seen."""
 
 
 class DuckDbSpec(SourceSpec):
@@ -118,6 +121,8 @@ class DuckDbSpec(SourceSpec):
     files: Files = ()
     system_tables: bool = False
     """Whether queries may read the tables and columns that the database lists of itself."""
+    access: Access = Access()
+    """Which tables, columns and rows may be seen."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "DuckDbSpec":
@@ -150,6 +155,8 @@ class PostgresqlSpec(SourceSpec):
     """The user's name again, where it is meant to be a superuser or one that reaches the server's files."""
     system_tables: bool = False
     """Whether queries may read the tables and columns that the database lists of itself."""
+    access: Access = Access()
+    """Which tables, columns and rows may be seen."""
 
 
 class RdfSpec(SourceSpec):
@@ -266,6 +273,7 @@ def _refuse_unknown(values: Mapping[Any, Any], spec: type[SourceSpec], place: st
     for section, known, given in (
         ("", [field.alias or name for name, field in spec.model_fields.items()], values),
         ("limits.", list(Limits.model_fields), values.get("limits")),
+        ("access.", list(Access.model_fields), values.get("access") if "access" in spec.model_fields else None),
     ):
         for key in map(str, given if isinstance(given, Mapping) else ()):
             if key not in known:

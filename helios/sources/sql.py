@@ -16,6 +16,7 @@ from helios.executors.address import read_address, shown
 from helios.executors.base import Executor
 from helios.executors.pool import Engine
 from helios.executors.values import Value
+from helios.sources.access import Access
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Column, ForeignKey, TableSchema
 from helios.sources.modules import require_modules
@@ -74,6 +75,8 @@ class SqlSpec(SourceSpec):
     """The user's name again, where it is meant to have more than SELECT."""
     system_tables: bool = False
     """Whether queries may read the tables and columns that the database lists of itself."""
+    access: Access = Access()
+    """Which tables, columns and rows may be seen."""
 
 
 def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -> RelationalSource:
@@ -107,19 +110,28 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
         }  # fmt: skip
         return WorkerReader(Engine("helios.sources.sql_reading:open_reading", options, network=True))
 
-    catalogue = Catalogue(engine.dialect, tables, _text, _words)
-    return RelationalSource(name, spec, catalogue=catalogue, reader=reader, executor=executor, cache=cache)
+    def standard(condition: str) -> str:
+        """A condition of the registration as the reader takes it."""
+        from sqlglot import transpile
+
+        return transpile(condition, read=engine.dialect, write="postgres")[0]
+
+    catalogue = Catalogue(engine.dialect, tables, _text, _words, standard=standard)
+    schemas = tuple(filter(None, (spec.namespace, url.database)))
+    return RelationalSource(
+        name, spec, catalogue=catalogue, reader=reader, executor=executor, cache=cache, schemas=schemas
+    )
 
 
 def tables(reader: Reader) -> list[TableSchema]:
     """Tables and views of the schema, with keys and comments, as SQLAlchemy's inspector has them."""
     found = []
-    for table, comment, columns, keys in reader.rows(CATALOGUE_STATEMENT):
+    for table, comment, view, columns, keys in reader.rows(CATALOGUE_STATEMENT):
         described = tuple(
             Column(str(name), str(kind), str(note), primary_key=bool(key)) for name, kind, note, key in _listed(columns)
         )
         foreign = tuple(ForeignKey(_names(own), str(other), _names(referred)) for own, other, referred in _listed(keys))
-        found.append(TableSchema(str(table), described, foreign, comment=str(comment)))
+        found.append(TableSchema(str(table), described, foreign, comment=str(comment), view=bool(view)))
     return found
 
 

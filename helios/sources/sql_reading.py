@@ -42,7 +42,7 @@ class AlchemyReading:
 
         try:
             if text == CATALOGUE_STATEMENT:
-                return ["table", "comment", "columns", "foreign keys"], self._tables()
+                return ["table", "comment", "view", "columns", "foreign keys"], self._tables()
             (statement,) = sqlglot.transpile(text, read=STANDARD, write=self._server.dialect)
             result = self._connection.execution_options(no_parameters=True).exec_driver_sql(statement)
             rows = [[value_of(value) for value in row] for row in result]
@@ -56,10 +56,11 @@ class AlchemyReading:
         from sqlalchemy import inspect
 
         inspector = inspect(self._connection)
-        names = [*inspector.get_table_names(self._schema), *inspector.get_view_names(self._schema)]
-        return [row for name in names if (row := self._table(inspector, name)) is not None]
+        names = dict.fromkeys(inspector.get_table_names(self._schema), False)
+        names |= dict.fromkeys(inspector.get_view_names(self._schema), True)
+        return [row for name, view in names.items() if (row := self._table(inspector, name, view=view)) is not None]
 
-    def _table(self, inspector: "Inspector", name: str) -> Sequence[Value] | None:
+    def _table(self, inspector: "Inspector", name: str, *, view: bool) -> Sequence[Value] | None:
         """One table; None for one that cannot be read, such as a view over a table that is gone."""
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -76,7 +77,7 @@ class AlchemyReading:
             ]
         except SQLAlchemyError:
             columns, foreign = self._view_columns(name), []
-        return [name, self._comment(inspector, name), columns, foreign] if columns else None
+        return [name, self._comment(inspector, name), view, columns, foreign] if columns else None
 
     def _view_columns(self, name: str) -> list[list[Any]]:
         """Of a view whose definition the role may not see; none where the view cannot be read at all."""

@@ -18,7 +18,7 @@ from helios.sources.relational import Catalogue, Reader, RelationalSource, Worke
 from helios.sources.spec import SourceSpec, SqliteSpec
 
 TABLES = """
-SELECT m.name FROM sqlite_master m JOIN pragma_table_list l ON l.name = m.name
+SELECT m.name, m.type = 'view' FROM sqlite_master m JOIN pragma_table_list l ON l.name = m.name
 WHERE m.type IN ('table', 'view') AND l.schema = 'main' AND l.type <> 'shadow' AND m.name NOT GLOB 'sqlite_*'
 ORDER BY m.rowid"""
 COLUMNS = "SELECT name, type, pk FROM pragma_table_xinfo(?1) WHERE hidden <> 1 ORDER BY cid"
@@ -39,10 +39,21 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     def executor() -> Executor:
         from helios.executors.sqlite import SqliteExecutor
 
-        return SqliteExecutor(path, limits=spec.limits, system_tables=spec.system_tables)
+        filtered = {table.casefold() for table in spec.access.rows}  # whose condition may name a column that is closed
+        closed = [name for name in spec.access.exclude if name.partition(".")[0].casefold() not in filtered]
+        return SqliteExecutor(
+            path, limits=spec.limits, system_tables=spec.system_tables,
+            closed=() if filtered and any("*" in name or "?" in name for name in closed) else closed,
+        )  # fmt: skip
 
     return RelationalSource(
-        name, spec, catalogue=CATALOGUE, reader=lambda: sqlite_reader(path), executor=executor, cache=cache
+        name,
+        spec,
+        catalogue=CATALOGUE,
+        reader=lambda: sqlite_reader(path),
+        executor=executor,
+        cache=cache,
+        schemas=("main",),
     )
 
 
@@ -53,10 +64,10 @@ def sqlite_reader(path: Path) -> Reader:
 
 def tables(reader: Reader) -> list[TableSchema]:
     """Tables and views of the main database; what cannot be read (a view over a missing table) is left out."""
-    names = [str(name) for (name,) in reader.rows(TABLES)]
+    views = {str(name): bool(view) for name, view in reader.rows(TABLES)}
     keys: dict[str, tuple[str, ...]] = {}
     found = []
-    for name in names:
+    for name in views:
         try:
             rows = reader.rows(COLUMNS, [name])
         except QueryFailed:
@@ -69,7 +80,10 @@ def tables(reader: Reader) -> list[TableSchema]:
         )
         keys[name.lower()] = tuple(str(row[0]) for row in sorted(rows, key=lambda row: int(str(row[2]))) if row[2])
         found.append((name, columns))
-    return [TableSchema(name, columns, _foreign_keys(reader, name, keys)) for name, columns in found if columns]
+    return [
+        TableSchema(name, columns, _foreign_keys(reader, name, keys), view=views[name])
+        for name, columns in found if columns
+    ]  # fmt: skip
 
 
 def comments_of(definition: str) -> dict[str, str]:

@@ -1,13 +1,16 @@
 """What the SQL engines inside a worker process share: guard here, engine there."""
 
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from secrets import token_hex
 from uuid import UUID
 
 from helios.errors import QueryRejected
 from helios.executors.base import NEVER, Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.parameters import check_sizes
 from helios.executors.pool import Engine, WorkerPool
+from helios.executors.sql.access import KEY_NAME
 from helios.executors.sql.guard import CheckedQuery, SqlGuard
 from helios.executors.values import Value
 
@@ -38,7 +41,7 @@ class EmbeddedSqlExecutor:
         checked = guarded(self.guard, query, deadline=deadline)
         parameters = checked_parameters(query, checked)
         checked_query = NativeQuery(Language.SQL, checked.text, parameters)
-        return self._pool.run(checked_query, limits, deadline)
+        return replace(self._pool.run(checked_query, limits, deadline), rewritten=checked.rewritten)
 
     def warm_up(self) -> None:
         """Have the parser and a process ready; SourceUnavailable where the engine cannot open the source."""
@@ -59,11 +62,12 @@ def guarded(guard: SqlGuard, query: NativeQuery, *, deadline: Deadline = NEVER) 
 
 def checked_parameters(query: NativeQuery, checked: CheckedQuery) -> dict[str, Value]:
     """The values that the query names, in order; QueryRejected where one is missing or of no type of SQL."""
-    for name in checked.parameters:
+    named = [name for name in checked.parameters if name != KEY_NAME]
+    for name in named:
         if name not in query.parameters:
             raise QueryRejected("a parameter has no value", name)
         if not isinstance(query.parameters[name], PARAMETER_TYPES):
             raise QueryRejected("a parameter has a type that SQL lacks", name)
-    given = {name: query.parameters[name] for name in checked.parameters}
+    given = {name: query.parameters[name] for name in named}
     check_sizes(given)
-    return given
+    return given if len(named) == len(checked.parameters) else given | {KEY_NAME: token_hex(16)}

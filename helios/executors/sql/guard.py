@@ -18,6 +18,7 @@ from helios.bounded import Bounded
 from helios.errors import QueryRejected
 from helios.executors.base import NEVER, Deadline
 from helios.executors.sql import functions
+from helios.executors.sql.access import KEY_NAME, KEY_PLACE, SqlAccess, count_of_tables
 from helios.executors.sql.dialects import DIALECTS, SERVERS, tokens_of, tree_of
 from helios.executors.sql.nodes import ALLOWED, STATEMENTS, TYPES_REFUSED
 
@@ -72,16 +73,22 @@ class CheckedQuery:
 
     text: str
     parameters: tuple[str, ...] = ()
+    rewritten: bool = False
+    """Whether it reads what may be seen instead of the tables that it names (`access`)."""
 
 
 class SqlGuard:
     """Checks queries of one dialect; threads may share it."""
 
-    def __init__(self, dialect: str, *, system_tables: bool = False) -> None:
-        """`system_tables`: whether the tables that say what a descriptor says may be read."""
+    def __init__(self, dialect: str, *, system_tables: bool = False, access: SqlAccess | None = None) -> None:
+        """`system_tables`: whether the tables that say what a descriptor says may be read.
+
+        `access`: what may be seen, where that is not everything.
+        """
         if dialect not in DIALECTS + SERVERS:
             raise ValueError(f"no guard for the SQL dialect {dialect!r}; there are {', '.join(DIALECTS + SERVERS)}")
         self.dialect = dialect
+        self.access = access
         self._open = functions.SYSTEM_TABLES[dialect] if system_tables else frozenset()
         self._mark = "$" if dialect == "duckdb" else ":"  # DuckDB writes `name: value` for an alias
         self._names = functions.BY_DIALECT[dialect]
@@ -108,7 +115,35 @@ class SqlGuard:
         pieces = [_spelled(token, text) for token in tokens]
         self._check_same(tokens, self._joined(tokens, pieces))
         names = self._number_parameters(tree, pieces)
-        return CheckedQuery(self._joined(tokens, pieces), names)
+        if self.access is None:
+            return CheckedQuery(self._joined(tokens, pieces), names)
+        return self._seen(self.access, tokens, pieces, tree, names)
+
+    def _seen(
+        self, access: SqlAccess, tokens: "Sequence[Token]", pieces: list[str], tree: "exp.Expr", names: tuple[str, ...]
+    ) -> CheckedQuery:
+        """The query over what may be seen."""
+        places = {token.start: place for place, token in enumerate(tokens)}
+        ends = {token.end: place for place, token in enumerate(tokens)}
+        replacements = access.replacements(tree)
+        for one in replacements:
+            first, last = places[one.first], ends[one.last]
+            pieces[first : last + 1] = [one.text, *[""] * (last - first)]
+        if any(KEY_PLACE in piece for piece in pieces):
+            names = (*names, KEY_NAME)
+            key = self._parameter(KEY_NAME, len(names))
+            pieces = [piece.replace(KEY_PLACE, key) for piece in pieces]
+        text = self._joined(tokens, pieces)
+        read = text.replace(PLACE, "")
+        if count_of_tables(tree_of(self.dialect, read, tokens_of(self.dialect, read))) != len(replacements):
+            raise QueryRejected("it cannot be told which tables this query reads; write it in a simpler way")
+        return CheckedQuery(text, names, rewritten=True)
+
+    def _parameter(self, name: str, number: int) -> str:
+        """A parameter as the driver has it."""
+        if self._server:
+            return f"{PLACE}{number}{PLACE}"
+        return f":{name}" if self.dialect == "sqlite" else f"${number}"
 
     def _tokens(self, text: str) -> "list[Token]":
         from sqlglot import TokenType

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -18,6 +19,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
+from helios.executors.sql.access import token
 from helios.executors.sql.functions import SQLITE, SQLITE_OPERATORS, SYSTEM_PREFIXES, SYSTEM_TABLES
 from helios.executors.values import Value
 
@@ -35,7 +37,7 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-FUNCTIONS = SQLITE | SQLITE_OPERATORS
+FUNCTIONS = SQLITE | SQLITE_OPERATORS | {"helios_mask"}
 TABLES = frozenset({"json_each", "json_tree"})
 """What may be read beside the tables of the file."""
 READ_PRAGMAS = frozenset({"data_version", "page_size"})
@@ -48,7 +50,12 @@ def open_session(options: Mapping[str, Any]) -> "SqliteSession":
     if not path.is_file():
         raise SourceUnavailable(f"{path}: there is no such database file")
     try:
-        return SqliteSession(path, options["max_memory"], system_tables=options.get("system_tables", False))
+        return SqliteSession(
+            path,
+            options["max_memory"],
+            system_tables=options.get("system_tables", False),
+            closed=options.get("closed", ()),
+        )
     except (sqlite3.Error, OSError) as error:
         raise SourceUnavailable(f"{path} cannot be opened as a SQLite database: {error}") from error
 
@@ -75,8 +82,9 @@ class _FileState:
 class SqliteSession:
     """An open database inside a worker; it is opened anew where its file is another one than before."""
 
-    def __init__(self, path: Path, max_memory: int, *, system_tables: bool) -> None:
+    def __init__(self, path: Path, max_memory: int, *, system_tables: bool, closed: Sequence[str] = ()) -> None:
         self._path = path
+        self._closed = tuple(pattern.casefold() for pattern in closed)
         self._max_memory = max_memory
         self._state = _FileState.of(path)
         self._connection = _connect(path, max_memory, immutable=self._state.immutable)
@@ -159,6 +167,7 @@ class SqliteSession:
                 name = _lower(first or "")
                 unread = not second and not name.startswith(SYSTEM_PREFIXES)  # a name of the query: WITH t AS …
                 allowed = (name in self._tables or unread) and not (self._planning and name in self._shadows)
+                allowed = allowed and not (self._closed and self._is_closed(name, (second or "").casefold()))
             case sqlite3.SQLITE_FUNCTION:
                 allowed = _lower(second or "") in FUNCTIONS
             case sqlite3.SQLITE_PRAGMA:
@@ -166,6 +175,14 @@ class SqliteSession:
             case _:
                 allowed = False
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+    def _is_closed(self, table: str, column: str) -> bool:
+        """Whether a table or a column is one that nobody is to see."""
+        table = table.casefold()
+        return any(
+            fnmatchcase(f"{table}.{column}", pattern) if "." in pattern else fnmatchcase(table, pattern)
+            for pattern in self._closed
+        )
 
 
 def _rows(cursor: sqlite3.Cursor) -> Iterator[Sequence[Value]]:
@@ -188,6 +205,7 @@ def _connect(path: Path, max_memory: int, *, immutable: bool) -> sqlite3.Connect
     uri = f"file:{quote(str(path))}?mode=ro" + ("&immutable=1" if immutable else "")
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=16)
     connection.text_factory = _text
+    connection.create_function("helios_mask", 2, token, deterministic=True)
     for limit, value in LIMITS.items():
         connection.setlimit(limit, value)
     for pragma in (
