@@ -372,7 +372,7 @@ class AdvancedLlmSettings(Section):
     evidence_tokens: int = Field(default=2500, ge=200)
     """Tokens of tables, rows and passages in one prompt."""
     prompt_tokens: int = Field(default=6000, ge=200)
-    """Tokens of descriptions of sources in one prompt."""
+    """Tokens of the description of one source, for a query; the catalogue of all sources has twice as many."""
     reply_tokens: int = Field(default=512, ge=16)
     """Most tokens of one reply."""
     cache: str | None = None

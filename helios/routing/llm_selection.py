@@ -11,23 +11,25 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from helios.config import LanguageModelSettings
-from helios.errors import SourceError
 from helios.llm.budget import Budget
 from helios.llm.client import LanguageModel
 from helios.llm.outcome import Failure
 from helios.llm.quoting import RULE, block, one_line
 from helios.llm.request import Message, Request
+from helios.routing.catalogue import catalogue, described, whole_hits
 from helios.routing.selection import RankedSource, Selection, Selector
 from helios.sources.base import Source
-from helios.sources.descriptor_text import text as descriptor_text
+from helios.sources.descriptor_text import CHARACTERS_PER_TOKEN
 
-LEAST_TOKENS = 60
-"""Tokens of a source's description, however many there are."""
+CATALOGUE = 2
+"""The catalogue of all sources may have so many times the tokens of one source's description."""
 STEP = 0.5
 """Each source of a model's list is taken for half as probable as the one before."""
 CHOOSE_SOURCES = (
     "You decide which knowledge sources to ask a question. Below is a catalogue: each source with its name, the "
-    "language that it is asked in, and what it holds. Name the sources that can hold the answer, the likeliest first, "
+    "language that it is asked in, and one line for each table, class or label with the names in it. After it come "
+    "stored values that the question names, where there are any; a source that does not have a name may still have the "
+    "answer. Name the sources that can hold the answer, the likeliest first, "
     "by their names. A source whose tables, predicates or node types carry the asked facts comes before a collection "
     "of texts that may only mention them. Name several where the answer needs several, or where you cannot tell from "
     "the descriptions which has it; name none where none can."
@@ -47,12 +49,18 @@ class LlmSelector:
         self, question: str, sources: Sequence[Source], *, k: int = 3, budget: Budget | None = None
     ) -> Selection:
         """At most `k` sources as the model ranks them; see `Selector.select`."""
-        catalogue, names, notes = self.catalogue(question, sources)
+        descriptors, notes = described(sources)
         degraded = bool(notes)
-        if not names:
+        if not descriptors:
             return Selection((), "language model", (*notes, "no source describes itself"), degraded)
-        user = f"{block(catalogue)}\n\nAt most {k} sources.\n\nQuestion: {one_line(question)}"
-        asked = (Message("system", f"{CHOOSE_SOURCES} {RULE} {REPLY}"), Message("user", user))
+        names = [descriptor.source for descriptor in descriptors]
+        shown = catalogue(descriptors, room=int(CATALOGUE * self.settings.prompt_tokens * CHARACTERS_PER_TOKEN))
+        parts = [block(shown)]
+        if hits := whole_hits(question, [source for source in sources if source.name in names]):
+            lines = "\n".join(f"- {name}: {'; '.join(found)}" for name, found in hits.items())
+            parts.append(f"Values that the question names:\n{block(lines)}")
+        parts.append(f"At most {k} sources.\n\nQuestion: {one_line(question)}")
+        asked = (Message("system", f"{CHOOSE_SOURCES} {RULE} {REPLY}"), Message("user", "\n\n".join(parts)))
         request = Request(asked, _names_shape(names, k), self.settings.reply_tokens)
         (outcome,) = self.model.ask([request], budget=budget or self.model.budget())
         if isinstance(outcome, Failure):
@@ -65,22 +73,6 @@ class LlmSelector:
         total = sum(STEP**i for i in range(len(chosen)))
         ranked = tuple(RankedSource(name, STEP**i / total, ("chosen by the model",)) for i, name in enumerate(chosen))
         return Selection(ranked, "language model", tuple(notes), degraded)
-
-    def catalogue(self, question: str, sources: Sequence[Source]) -> tuple[str, list[str], list[str]]:
-        """All descriptions in one text that fits the prompt, the names in it, and notes on sources left out."""
-        described, notes = [], []
-        for source in sources:
-            try:
-                described.append((source, source.descriptor()))
-            except SourceError as error:
-                notes.append(f"{source.name}: not considered ({error})")
-        room = max(LEAST_TOKENS, self.settings.prompt_tokens // max(1, len(described)))
-        parts = [
-            f"## {source.name} ({source.kind}, asked in {source.language})\n"
-            + descriptor_text(descriptor, budget_tokens=room, question=question)
-            for source, descriptor in described
-        ]
-        return "\n\n".join(parts), [source.name for source, _ in described], notes
 
 
 def _names_shape(names: Sequence[str], k: int) -> type[BaseModel]:

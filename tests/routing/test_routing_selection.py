@@ -1,13 +1,28 @@
 """Selection: by words, values and vectors; by a language model; the variants of the evaluation."""
 
+from os.path import commonprefix
+
 import pytest
 
 from helios.executors.base import Language
+from helios.routing.catalogue import catalogue, shares
 from helios.routing.form import form_scores
 from helios.routing.lexical_selection import LexicalDenseSelector, LexicalSelectionSettings, term_weights
 from helios.routing.llm_selection import LlmSelector
 from helios.routing.phrases import is_statement, phrases, terms
 from helios.routing.selection import KbRouting, OracleSelector, SingleBackendSelector
+from helios.sources.descriptor import (
+    Column,
+    Descriptor,
+    ForeignKey,
+    GraphSchema,
+    NodeLabel,
+    RdfSchema,
+    RdfTerm,
+    RelationalSchema,
+    RelationshipType,
+    TableSchema,
+)
 
 
 @pytest.fixture
@@ -114,8 +129,68 @@ def test_the_model_reads_the_whole_catalogue(scripted_llm, model, llm_settings, 
     selection = LlmSelector(model, llm_settings, selector).select("Who made it?", [shop, films, papers], k=3)
     assert selection.names == ("films", "papers") and selection.made_by == "language model"
     shown = scripted_llm.requests[0]["messages"][-1]["content"]
-    assert "## shop (sqlite, asked in sql)" in shown and "CREATE TABLE customer" in shown and "director" in shown
+    assert "## shop (sqlite, asked in sql)\ncustomer: id, name, country\npurchase: id" in shown
+    assert "predicates: director (p1), country of origin (p2)" in shown and "2 documents: short texts" in shown
     assert selection.sources[0].probability > selection.sources[1].probability
+
+
+def test_the_catalogue_is_the_same_for_every_question(scripted_llm, model, llm_settings, selector, shop, films):
+    scripted_llm.say(scripted_llm.as_json({"sources": ["shop"]}))
+    asking = LlmSelector(model, llm_settings, selector)
+    for question in ("Who made it?", "What did Ole Group buy, and Olle?"):
+        asking.select(question, [shop, films])
+    first, second = (request["messages"] for request in scripted_llm.requests)
+    assert first[0] == second[0]
+    shared = commonprefix([first[1]["content"], second[1]["content"]])
+    assert "country of origin" in shared and shared.rstrip().splitlines()[-1].startswith("</data ")
+    assert "- shop: 'Ole Group' is in customer.name" in second[1]["content"]
+    assert "Values that the question names" not in first[1]["content"]
+
+
+def test_a_source_that_cannot_be_described_is_a_note(scripted_llm, model, llm_settings, selector, shop, films):
+    films.dead = True
+    scripted_llm.say(scripted_llm.as_json({"sources": ["shop"]}))
+    selection = LlmSelector(model, llm_settings, selector).select("purchases of Ole Group", [films, shop])
+    assert selection.names == ("shop",) and any("films: not considered" in note for note in selection.notes)
+
+
+def database(name: str, tables: int, columns: int) -> Descriptor:
+    made = tuple(
+        TableSchema(f"table_{i}", tuple(Column(f"column_{i}_{j}", "TEXT") for j in range(columns)))
+        for i in range(tables)
+    )
+    return Descriptor(name, "sqlite", Language.SQL, RelationalSchema("sqlite", made))
+
+
+def test_every_name_is_in_the_catalogue():
+    predicates = tuple(RdfTerm(f"http://x/P{i}", f"property {i}", 1) for i in range(600))
+    wikidata = Descriptor("wikidata", "rdf", Language.SPARQL, RdfSchema((), (), predicates, 9))
+    key = ForeignKey(("author",), "person", ("id",))
+    book = TableSchema("book", (Column("title", ""), Column("author", "")), (key,))
+    library = Descriptor("library", "sqlite", Language.SQL, RelationalSchema("sqlite", (book,)), "Books")
+    graph = GraphSchema(
+        (NodeLabel("Person", (Column("name", ""),), 1),),
+        (RelationshipType("KNOWS", "Person", "Person", (Column("since", ""),), 1),),
+    )  # fmt: skip
+    people = Descriptor("people", "bolt", Language.CYPHER, graph)
+    shown = catalogue([wikidata, library, people, database("d", 30, 20)], room=100_000)
+    assert all(f"property {i} (P{i})" in shown for i in range(600))
+    assert "## library (sqlite, asked in sql): Books\nbook: title, author -> person" in shown
+    assert "(Person): name\n(Person)-[KNOWS]->(Person): since" in shown and "column_29_19" in shown
+    assert "more" not in shown
+
+
+def test_large_sources_give_way_to_small_ones():
+    shown = catalogue([database("large", 60, 30), database("small", 3, 5)], room=6_000)
+    assert len(shown) < 7_500 and "column_2_4" in shown.partition("## small")[2]
+    large = shown.partition("## small")[0]
+    assert all(f"table_{i}: column_{i}_0" in large for i in range(60)) and "more" in large
+    tiny = catalogue([database("large", 600, 30)], room=2_000)
+    assert len(tiny) < 4_000 and "more" in tiny.splitlines()[-1]
+
+
+def test_a_room_is_shared():
+    assert shares([10, 100, 30], 90) == [10, 50, 30] and shares([1, 2], 100) == [1, 2] and shares([], 5) == []
 
 
 @pytest.mark.parametrize(

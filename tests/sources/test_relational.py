@@ -103,7 +103,7 @@ def test_the_text_of_odd_names_is_sql(odd: RelationalSource, tmp_path: Path):
     shown = text(odd.descriptor())
     assert shown.startswith("-- Orders\n")
     assert 'FOREIGN KEY ("order no", shop) REFERENCES "order" ("order no", shop)' in shown
-    assert "-- counts from 1 in each shop" in shown and "e.g. Ole Group" in shown
+    assert "-- counts from 1 in each shop" in shown and "e.g. 'Ole Group'" in shown
     connection = sqlite3.connect(":memory:")
     connection.executescript(shown.replace("CREATE TABLE order ", "CREATE TABLE "))
     assert len(connection.execute("SELECT * FROM sqlite_master WHERE type = 'table'").fetchall()) == 6
