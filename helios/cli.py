@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from helios import __version__
 from helios.errors import HeliosError
 from helios.extras import extra_of, installation
-from helios.terminal import printable
+from helios.terminal import one_line, printable
 
 OWN_COMMANDS = {
     "ask": ("helios.reading.cli:ask_command", "Answer a question and cite the cells and sentences that say so."),
@@ -86,7 +86,17 @@ def root(
     No files at hand?  helios sample   writes some
     """
     level = logging.DEBUG if debug else logging.WARNING
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+class _OneLine(logging.Formatter):
+    """Messages that name files and records: what would move the cursor or begin a line of its own is shown."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = one_line(record.message)
+        return super().formatMessage(record)
 
 
 class RootGroup(TyperGroup):

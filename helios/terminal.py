@@ -13,6 +13,11 @@ def printable(text: str) -> str:
     return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def one_line(text: str) -> str:
+    """The same for what must stay on one line, such as the name of a file: new lines and tabs are shown too."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def escape(text: str) -> str:
     """A text for a console of rich: nothing in it is markup or a control character."""
     return escape_markup(printable(text))

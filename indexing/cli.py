@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from helios.terminal import one_line
 from indexing.keeping import backup, fsck, restore, snapshots
 from indexing.living.commands import CHANGES
 
@@ -159,7 +160,9 @@ def _file_lines(report: "BuildReport") -> list[str]:
 
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in report.files.counts().items())
     lost = [entry for entry in report.files if entry.rejected]
-    named = [f"rejected   {_loss(entry)}{entry.file}: {entry.reason}" for entry in lost[:REJECTS_SHOWN]]
+    named = [
+        f"rejected   {_loss(entry)}{one_line(entry.file)}: {one_line(entry.reason)}" for entry in lost[:REJECTS_SHOWN]
+    ]
     if len(lost) > REJECTS_SHOWN:
         named.append(f"rejected   {len(lost) - REJECTS_SHOWN:,} more files")
     return [*named, f"files      {counts}; {report.index / FILES_FILE} says what became of each"]

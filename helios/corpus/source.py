@@ -33,40 +33,57 @@ class FoundFile(NamedTuple):
 def corpus_files(path: Path, *, follow_links: bool = False) -> list[FoundFile]:
     """A file, or every file of a folder, sorted by name; CorpusError for neither.
 
-    Hidden ones are passed over, and so are links that leave the folder, unless links are followed, and folders that
-    are links.
+    Hidden ones are passed over, and so are links that leave the folder, unless links are followed, folders that are
+    links, and folders that cannot be read.
     """
     if path.is_file():
-        return [FoundFile(path.name, path)]
+        return [FoundFile(_name(path, path.parent), path)]
     if not path.is_dir():
         raise CorpusError(f"{path}: no such file or folder; give a corpus to read")
+    root = os.path.realpath(path)
     found: list[FoundFile] = []
-    entered: set[Path] = set()
-    for folder, folders, names in os.walk(path, followlinks=follow_links):
-        resolved = Path(folder).resolve()
-        if resolved in entered:
-            folders.clear()
+    entered: set[tuple[int, int]] = set()
+    folders = [path]
+    while folders:
+        folder = folders.pop()
+        try:
+            about = folder.stat()
+            names = sorted(os.listdir(folder))
+        except OSError as error:
+            found.append(FoundFile(_name(folder, path), folder, f"cannot be read ({error.strerror or error})"))
             continue
-        entered.add(resolved)
-        for name in [*names, *folders]:
-            file = Path(folder, name)
-            reason = _passed_over(file, path.resolve(), follow_links=follow_links)
-            if reason or not file.is_dir():
-                found.append(FoundFile(file.relative_to(path).as_posix(), file, reason))
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        if (about.st_dev, about.st_ino) in entered:
+            continue
+        entered.add((about.st_dev, about.st_ino))
+        for name in names:
+            file = folder / name
+            reason = _passed_over(file, root, follow_links=follow_links)
+            if not reason and file.is_dir():
+                folders.insert(0 if file.is_symlink() else len(folders), file)  # a folder is read where it lies
+            else:
+                found.append(FoundFile(_name(file, path), file, reason))
     return sorted(found)
 
 
-def _passed_over(file: Path, root: Path, *, follow_links: bool) -> str:
+def _name(file: Path, root: Path) -> str:
+    """The path within the corpus; bytes of it that are no UTF-8 are spelled out, such as `caf\\xe9.csv`."""
+    return os.fsencode(file.relative_to(root).as_posix()).decode(errors="backslashreplace")
+
+
+def _passed_over(file: Path, root: str, *, follow_links: bool) -> str:
     """Why a file or a folder is not even looked into; empty if it is."""
     if file.name.startswith("."):
         return "hidden"
-    if not follow_links and file.is_symlink():
-        if not file.resolve().is_relative_to(root):
-            log.warning("%s: a link that leaves the corpus, passed over; --follow-links reads it", file)
-            return "a link that leaves the corpus; --follow-links reads it"
-        if file.is_dir():
-            return "a link to a folder that is read where it lies"
+    if file.is_symlink():
+        if not os.path.exists(file):
+            return "a link that leads nowhere"
+        if not follow_links:
+            target = os.path.realpath(file)
+            if target != root and not target.startswith(os.path.join(root, "")):
+                log.warning("%s: a link that leaves the corpus, passed over; --follow-links reads it", file)
+                return "a link that leaves the corpus; --follow-links reads it"
+            if file.is_dir():
+                return "a link to a folder that is read where it lies"
     if not file.is_dir() and not file.is_file():
         return "not a regular file"
     return ""

@@ -348,9 +348,9 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
 def _open_arrow(path: Path, expected: pa.Schema) -> Any:
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        stored = {field.name: field.type for field in reader.schema}
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:  # a name that is no text is a ValueError
         raise IndexFormatError(f"{path}: not a readable Arrow file ({error})") from error
-    stored = {field.name: field.type for field in reader.schema}
     wanted = {field.name: field.type for field in expected if field.name in stored or field.name not in layout.LATER}
     if stored != wanted or len(stored) != len(reader.schema):
         raise IndexFormatError(f"{path}: damaged: its columns are not those of a corpus; build the index again")

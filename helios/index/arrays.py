@@ -60,6 +60,15 @@ def check_below(path: Path, numbers: NDArray[Any], limit: int, *, least: int = 0
         )
 
 
+def check_runs(path: Path, offsets: NDArray[Any], numbers: NDArray[Any]) -> None:
+    """IndexFormatError unless each of these numbers (E) is that of the run, between two offsets, that it stands in."""
+    for start in range(0, len(numbers), BLOCK):
+        own = numbers[start : start + BLOCK]
+        places = np.arange(start, start + len(own))
+        if not (np.all(offsets[own] <= places) and np.all(places < offsets[own + 1])):
+            raise IndexFormatError(f"{path}: damaged: does not agree with its offsets; build the index again")
+
+
 def check_finite(path: Path, values: NDArray[Any]) -> None:
     """IndexFormatError unless all values of this file are numbers."""
     if not np.isfinite(values).all():

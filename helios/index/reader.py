@@ -20,7 +20,7 @@ from helios.corpus.view import CorpusView, Shown, corpus_of
 from helios.errors import IndexFormatError
 from helios.graph import DataGraph
 from helios.graph.assembly import Layer, assembled
-from helios.index.arrays import check_below, check_finite, check_offsets, map_array
+from helios.index.arrays import check_below, check_finite, check_offsets, check_runs, map_array
 from helios.index.lexical import Postings, Statistics, VisibleNodes
 from helios.index.quantiser import Quantiser
 from helios.index.snapshot import LinksView, PartView, Snapshot
@@ -330,6 +330,8 @@ def _check_graph(place: Path, graph: DataGraph) -> None:
     check_below(place / "edge_segments.npy", graph.edge_segments, graph.segment_count)
     check_below(place / "edge_passages.npy", graph.edge_passages, graph.passage_count)
     check_below(place / "passage_edges.npy", graph.passage_edges, graph.edge_count)
+    check_runs(place / "edge_segments.npy", graph.segment_offsets, graph.edge_segments)
+    check_runs(place / "passage_edges.npy", graph.passage_offsets, graph.edge_passages[graph.passage_edges])
     check_below(place / "link_columns.npy", graph.link_columns, 1 << 15)
     check_finite(place / "link_scores.npy", graph.link_scores)
 

@@ -52,7 +52,22 @@ def search_settings(snapshot: Snapshot, asked: Config) -> Config:
             store(changed, key, of_build)
         elif key not in (*MOVABLE, *WITHOUT_EFFECT) and of_query != of_build:
             raise ConfigError(_contradiction(snapshot, key, of_build, of_query))
+    _check_at_hand(snapshot, built["encoder"]["model"], asked="encoder.model" in given)
     return Config.model_validate(changed)
+
+
+def _check_at_hand(snapshot: Snapshot, model: str | None, *, asked: bool) -> None:
+    """Refuse to fetch from a network what only the index names: it may be a stranger's."""
+    if model is None or asked:
+        return
+    from helios.models.base import is_at_hand
+
+    if not is_at_hand(model):
+        raise ConfigError(
+            f"{snapshot.directory}: was built with encoder.model={model}, which is not on this machine, and HELIOS "
+            f"does not download what an index names; if you trust it, set encoder.model={model} yourself, or run "
+            f"`hf download {model}`"
+        )
 
 
 def built_with(snapshot: Snapshot) -> Config:

@@ -116,6 +116,7 @@ class TokenStore:
             self.pooled = map_array(directory / "pooled.npy", np.int8, None, self.quantiser.dimension)
         check_offsets(directory / "offsets.npy", self.offsets, len(self.codes))
         check_below(directory / "codes.npy", self.codes, len(self.quantiser.centroids_KD))
+        check_below(directory / "frequencies.npy", self.frequencies, len(self.offsets))
 
     @property
     def node_count(self) -> int:

@@ -61,6 +61,13 @@ def _configured(model: str) -> BaseModel:
     return _checked(_transformer(_download(name, missing)), "config", pinned=False)
 
 
+def is_at_hand(model: str) -> bool:
+    """Whether a configured model is on this machine: what an index says of its encoder is no reason to download it."""
+    if Path(model).expanduser().is_dir() or not _HUB_NAME.fullmatch(model):
+        return True
+    return _hub_cache(model if "/" in model else f"{OWNER}/{model}") is not None
+
+
 def _transformer(folder: Path) -> Path:
     """Where the encoder lies in a folder of sentence-transformers: its first module; otherwise the folder itself."""
     try:
@@ -122,6 +129,7 @@ def _download(name: str, missing: str) -> Path:
     if find_spec("huggingface_hub") is None:
         raise ModelError(missing)
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HTTPError
 
     log.info("downloading %s", name)
     try:
@@ -130,5 +138,5 @@ def _download(name: str, missing: str) -> Path:
                 name, allow_patterns=[*FILES, "modules.json", *(f"0_Transformer/{file}" for file in FILES)]
             )
         )
-    except OSError as error:
+    except (OSError, HTTPError) as error:
         raise ModelError(f"{missing} (the hub could not be reached: {error})") from error

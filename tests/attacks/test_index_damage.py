@@ -8,16 +8,20 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from helios.engine import Engine
-from helios.errors import ChecksumError
+from helios.errors import ChecksumError, IndexFormatError
 from helios.index import checksums
+from helios.index.durable import sha256_file
 from helios.index.fsck import check_index
-from helios.index.manifest import read_manifest
+from helios.index.manifest import MANIFEST_FILE, Manifest, read_manifest, write_manifest
 from helios.index.snapshot import Snapshot
 
 WORKER = Path(__file__).with_name("damaged_index.py")
@@ -82,3 +86,41 @@ def test_everything_else_is_read_when_its_component_is_used(sample_index, tmp_pa
                 snapshot.parts[0].verified(component)
             snapshot.parts[0].verified_codebook()
             snapshot.links[0].verified()
+
+
+def resealed(index: Path, copy: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
+    """A copy with one file changed and its checksum made to match, as whoever forges an index would."""
+    shutil.copytree(index, copy)
+    path = copy / name
+    path.write_bytes(change(path.read_bytes()))
+    manifest = json.loads((copy / MANIFEST_FILE).read_text())
+    for piece in (*manifest["parts"], *manifest["links"]):
+        for entry in piece["files"]:
+            if f"{piece['folder']}/{entry['path']}" == name:
+                entry |= {"sha256": sha256_file(path), "size": path.stat().st_size}
+    manifest.pop("checksum")
+    write_manifest(copy, Manifest.model_validate(manifest))
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("parts/0001/corpus/tables.arrow", lambda data: data.replace(b"rows", b"\x80ows")),
+        ("parts/0001/tokens/frequencies.npy", lambda data: data[:128] + b"\xff" * (len(data) - 128)),
+        ("links/0001/edge_segments.npy", lambda data: array_bytes(np.load(BytesIO(data)) + np.int32(1))),
+        ("links/0001/passage_edges.npy", lambda data: array_bytes(np.load(BytesIO(data))[::-1].copy())),
+    ],
+    ids=["a name that is no text", "counts that are none", "edges of another row", "edges of another passage"],
+)
+def test_a_forged_file_is_refused_in_words(sample_index: Path, tmp_path: Path, name: str, change):
+    forged = resealed(sample_index, tmp_path / "index", name, change)
+    with pytest.raises(IndexFormatError), Engine.open(forged) as engine:
+        engine.search("Into which sea does the river flow that passes Kraków and Warsaw?", k=1)
+    assert check_index(forged)
+
+
+def array_bytes(array: np.ndarray) -> bytes:
+    file = BytesIO()
+    np.save(file, array)
+    return file.getvalue()

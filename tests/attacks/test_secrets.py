@@ -1,5 +1,7 @@
 """No secret in an address passes, and none is ever shown; what comes from data moves no terminal."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,17 @@ def test_a_setting_that_is_none(tmp_path: Path, value: str) -> None:
     result = CliRunner().invoke(build_app(), arguments)
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit)
+
+
+def test_the_name_of_a_file_moves_no_terminal_and_begins_no_line(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "good.csv").write_text("name,year\nAda,1815\n")
+    (corpus / "\x1b]0;owned\x07\x9b2J.pdf").write_bytes(b"%PDF-junk")
+    (corpus / "line\nERROR faked line.pdf").write_bytes(b"%PDF-junk")
+    command = [sys.executable, "-m", "helios", "index", "build", str(corpus), "--out", str(tmp_path / "index")]
+    ran = subprocess.run([*command, "linking.source=none"], capture_output=True, check=False)
+    shown = (ran.stdout + ran.stderr).decode()
+    assert ran.returncode == 0, shown
+    assert "\\u001b]0;owned\\u0007\\u009b2J.pdf" in shown and "line\\nERROR faked line.pdf" in shown
+    assert not any(control in shown for control in ("\x1b", "\x07", "\x9b", "\nERROR"))

@@ -116,3 +116,13 @@ def test_a_refusal_lets_go_of_the_index(sample_index: Path):
     with pytest.raises(ConfigError):
         Engine.open(sample_index, overrides=["tokens.bits=2"])
     assert before == (len(list(open_files.iterdir())) if open_files.exists() else 0)
+
+
+def test_an_encoder_that_only_the_index_names_is_not_fetched(snapshot: Snapshot):
+    recorded = snapshot.manifest.config
+    config = recorded | {"encoder": {**recorded["encoder"], "model": "somebody/a-model"}}
+    snapshot.manifest = snapshot.manifest.model_copy(update={"config": config})
+    with pytest.raises(ConfigError, match=r"encoder\.model=somebody/a-model.*does not download what an index names"):
+        search_settings(snapshot, load_config())
+    asked = load_config(overrides=["encoder.model=somebody/a-model"])
+    assert search_settings(snapshot, asked).encoder.model == "somebody/a-model"
