@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check tests fuzz format docs wheel lock clean
+.PHONY: help demo test check tests browser fuzz format docs wheel lock clean
 
 VENV ?= .venv
 INDEX ?= demo-index
@@ -33,6 +33,12 @@ check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 
 tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
 	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile)
+
+browser: $(VENV)/installed-dev  ## What the tests of the page need: playwright, and Debian's chromium
+	$(PIP) install --quiet --editable '.[browser]'
+	@command -v chromium > /dev/null || { echo "installing chromium with apt-get"; \
+		$$(test $$(id -u) = 0 || echo sudo) apt-get install --yes --no-install-recommends chromium; }
+	$(BIN)/python -m pytest tests/serving/test_browser.py
 
 fuzz: $(VENV)/installed-dev  ## Attacks by generated input: make fuzz CASES=10000 SEED=7
 	HELIOS_FUZZ=$(CASES) HELIOS_FUZZ_SEED=$(SEED) $(BIN)/python -m pytest tests/attacks \

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -11,11 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from helios.errors import HeliosError
 from serving.gate import Gate
 from serving.openapi import ABOUT, documented
+from serving.pages import routes as pages
+from serving.pages.rendering import PAGES, rendered
 from serving.problems import Problem, problem_of, request_id_of
 from serving.routes import health, indexes, questions
 from serving.state import Serving
@@ -36,7 +39,7 @@ def make_app(serving: Serving) -> Gate:
         middleware=[*_cors(serving), Middleware(GZipMiddleware, minimum_size=1000)],
     )
     app.state.serving = serving
-    for router in (questions.router, indexes.router, health.router):
+    for router in (questions.router, indexes.router, health.router, pages.router):
         app.include_router(router)
     for kind in (Problem, HeliosError, RequestValidationError, HTTPException, ClientGone, Abandoned, Exception):
         app.add_exception_handler(kind, _problem)
@@ -80,4 +83,9 @@ async def _problem(request: Request, error: Exception) -> Response:
     request.scope["state"]["code"] = problem.code
     if problem.code == "index_unusable":
         log.error("request %s failed", request_id_of(request), exc_info=error)
-    return problem.response(request_id_of(request))
+    if request.url.path not in PAGES or request.method == "POST":
+        return problem.response(request_id_of(request))
+    if problem.code == "unauthorized":
+        return RedirectResponse("/login?" + urlencode({"next": f"{request.url.path}?{request.url.query}"}), 303)
+    document = problem.document(request_id_of(request))
+    return rendered(request, "problem.html", status=problem.status, problem=document)

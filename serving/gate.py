@@ -14,10 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from helios.errors import ConfigError
-from serving.keys import EVERYTHING, Access
+from serving.keys import EVERYTHING, Access, KeyFile
+from serving.pages.sessions import COOKIE
 from serving.problems import Problem, problem_of
 from serving.state import Serving
 from serving.watch import Abandoned, ClientGone
@@ -26,6 +28,8 @@ log = logging.getLogger("serving.requests")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
+API = ("/v1/", "/mcp", "/metrics")
+"""Addresses for programs: JSON alone, and no cookies."""
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
@@ -85,10 +89,20 @@ class Gate:
             return EVERYTHING
         kind, _, sent = headers.get("authorization", "").partition(" ")
         try:
-            return keys.access(sent.strip()) if kind.lower() == "bearer" else None
+            if kind.lower() == "bearer":
+                return keys.access(sent.strip())
+            return self._access_of_session(keys, headers, scope["path"])
         except ConfigError as error:
             log.error("the keys cannot be read: %s", error)
             raise Problem("not_ready") from None
+
+    def _access_of_session(self, keys: KeyFile, headers: Headers, path: str) -> Access | None:
+        """What the key of a browser's session grants now; sessions are for pages alone."""
+        if path.startswith(API):
+            return None
+        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        session = self.serving.sessions.find(cookie)
+        return None if session is None else keys.access_of(session.key_id)
 
     async def _body(self, headers: Headers, scope: Scope, receive: Receive) -> Receive:
         """The whole body within its limits; what then is received begins with it."""
@@ -101,7 +115,7 @@ class Gate:
                 body = await _read(receive, limits.body_bytes)
         except TimeoutError:
             raise Problem("body_slow", headers={"Connection": "close"}) from None
-        if body and scope["path"].startswith(("/v1/", "/mcp")):
+        if body and scope["path"].startswith(API):
             if media_type != "application/json":
                 raise Problem("media_type")
             if too_deep(body, limits.body_depth):

@@ -103,8 +103,14 @@ class Questions:
         with self.indexes.lent(asked.index) as opened, watching(watch):
             engine, reader = opened.engine, opened.reader
             evidence, budget = find_evidence(
-                engine, reader, asked.question, k=asked.k, where=asked.where, seconds=_left(watch)
-            )
+                engine,
+                reader,
+                asked.question,
+                k=asked.k,
+                where=asked.where,
+                seconds=_left(watch),
+                explain=asked.explain,
+            )  # fmt: skip
             if told is not None:
                 told("evidence", _page(evidence, 0, asked.limit))
             watch.stage("read")

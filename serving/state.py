@@ -6,6 +6,7 @@ from serving.admission import Admission
 from serving.indexes import ServedIndexes
 from serving.keys import KeyFile, Rates
 from serving.metrics import Metrics
+from serving.pages.sessions import Sessions
 from serving.questions import Questions
 from serving.settings import ServerSettings
 
@@ -21,6 +22,7 @@ class Serving:
     questions: Questions
     keys: KeyFile | None
     rates: Rates = field(default_factory=Rates)
+    sessions: Sessions = field(default_factory=Sessions)
     batches: int = 0
     """Batches under way."""
     draining: bool = False

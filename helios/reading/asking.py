@@ -92,7 +92,7 @@ def answer_question(
 
 def find_evidence(
     engine: "Engine", reader: Reader, question: str, *, k: int = 50, where: "str | Where | None" = None,
-    seconds: float | None = None,
+    seconds: float | None = None, explain: bool = False,
 ) -> tuple[Evidence, Budget | None]:  # fmt: skip
     """The k best edges, and what is left for this reader to spend on a language model, None if it asks none.
 
@@ -100,7 +100,7 @@ def find_evidence(
     """
     budget = reader.model.budget() if isinstance(reader, LlmReader) else None
     before = _before_reading(budget, engine.config)
-    return engine.search(question, k=k, where=where, seconds=seconds, budget=before), budget
+    return engine.search(question, k=k, where=where, explain=explain, seconds=seconds, budget=before), budget
 
 
 def _before_reading(budget: Budget | None, config: Config) -> Budget | None:
