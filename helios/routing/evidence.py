@@ -13,6 +13,8 @@ class MadeBy(StrEnum):
     """How a query came about."""
 
     MODEL = "language model"
+    TAUGHT = "taught"
+    """A query that a person taught the source, for this question or one that differs by its literals."""
     GENERATOR = "generator"
     """The schema-linked generators that need no language model."""
     KEYWORD = "keyword"
@@ -23,7 +25,7 @@ class MadeBy(StrEnum):
     """The extractive reader, from what a text search found."""
 
 
-FROM_MEANING = (MadeBy.MODEL, MadeBy.GENERATOR)
+FROM_MEANING = (MadeBy.MODEL, MadeBy.TAUGHT, MadeBy.GENERATOR)
 """Ways to a query of the question's meaning, whose result may answer it."""
 
 

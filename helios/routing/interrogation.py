@@ -21,9 +21,10 @@ from helios.routing.formulation.base import Candidate, Formulator
 from helios.routing.formulation.llm import LlmFormulator, NotHere, Tried, normalised
 from helios.routing.keyword import keyword_evidence
 from helios.routing.stored import elsewhere, stored
-from helios.sources.base import Source
+from helios.sources.base import Source, Taught
 
 SEARCH_CONFIDENCE = 0.5
+TAUGHT_CONFIDENCE = 0.98
 """What a text search counts: it gives the best documents there are, good or not."""
 NO_ROWS = "no rows"
 LABELLED = 50
@@ -81,7 +82,7 @@ class _Inquiry:
 
     def run(self) -> None:
         """The ways to an answer, the better ones first, until one gives it."""
-        if self.write():
+        if self.recall() or self.write():
             return
         if self.source.language is Language.TEXT:
             self.search()
@@ -98,6 +99,13 @@ class _Inquiry:
         self.attempts += found.attempts
         if not self.executions:
             self.notes.append("nothing in the source holds the question's phrases")
+
+    def recall(self) -> bool:
+        """The query that was taught for this question."""
+        query = self.source.recall(self.question) if isinstance(self.source, Taught) else None
+        if query is None:
+            return False
+        return not self.execute(Candidate(query, TAUGHT_CONFIDENCE, "as it was taught"), MadeBy.TAUGHT)
 
     def write(self) -> bool:
         """The language model's query, repaired where it fails; whether nothing else needs to be tried."""

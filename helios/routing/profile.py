@@ -30,6 +30,8 @@ SAMPLE = 0.5
 """The same for a word of a sample value."""
 TOPIC = 0.5
 """The same for a word of a corpus's topics."""
+ASKED = 0.5
+"""The same for a word of a question that the source was taught to answer."""
 DERIVED = 0.7
 """What another form of a word counts."""
 SHORTEST_STEM = 4
@@ -91,6 +93,8 @@ class Profiles:
 def elements(descriptor: Descriptor) -> list[tuple[str, float]]:
     """Short texts of a descriptor's parts, and what a word of each counts."""
     found = [(descriptor.description, 1.0)] if descriptor.description else []
+    found += [(f"{word} {meaning}", SECONDARY) for word, meaning in descriptor.glossary]
+    found += [(question, ASKED) for question in descriptor.asked[:MOST_ELEMENTS]]
     return (found + list(_elements(descriptor)))[: 4 * MOST_ELEMENTS]
 
 

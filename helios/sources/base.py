@@ -5,7 +5,7 @@ A source is opened from its registration (`helios.sources.registry`); what it ca
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.sources.descriptor import Descriptor
@@ -23,6 +23,17 @@ class ValueHit:
     """1.0 for the same words, less for a part of them."""
     entity: str = ""
     """The IRI or the node id, where the value names an entity."""
+
+
+@runtime_checkable
+class Taught(Protocol):
+    """A source that people have taught questions with their queries (`helios.sources.knowledge`)."""
+
+    def examples(self, question: str) -> tuple[tuple[str, str], ...]:
+        """Questions and queries that were taught and resemble the question, best first."""
+
+    def recall(self, question: str) -> NativeQuery | None:
+        """The query of a taught question that this one is, up to the literals of the query."""
 
 
 class Source(Protocol):

@@ -16,6 +16,7 @@ from helios.errors import HeliosError
 from helios.executors.address import shown
 from helios.sources.descriptor import CorpusSchema, Descriptor, GraphSchema, RdfSchema, RelationalSchema
 from helios.sources.kinds import all_kinds, kind_named, kind_names
+from helios.sources.knowledge_cli import add_commands
 from helios.sources.registry import RegisteredSource, Registry
 from helios.sources.registry_file import DEFAULT_FILE, read_yaml
 from helios.sources.spec import SourceSpec, plain_spec
@@ -361,3 +362,6 @@ def _say(as_json: bool, document: dict[str, Any], sentence: str, *, kept: bool) 
         Console(highlight=False).print(sentence, soft_wrap=True)
     if not kept:
         typer.echo("the file had to be written anew: its comments are lost", err=True)
+
+
+add_commands(app)

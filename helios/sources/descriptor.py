@@ -141,3 +141,7 @@ class Descriptor:
     schema: Schema
     description: str = ""
     """What a person wrote at registration; may be empty."""
+    glossary: tuple[tuple[str, str], ...] = ()
+    """Words and metrics of people, and what they mean here."""
+    asked: tuple[str, ...] = ()
+    """Questions that the source was taught to answer."""

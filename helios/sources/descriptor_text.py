@@ -120,6 +120,8 @@ def _with_omissions(shown: Descriptor, whole: Descriptor) -> str:
     lines = [f"-- {_one_line(shown.description)}"] if shown.description and isinstance(schema, RelationalSchema) else []
     if shown.description and not lines:
         lines = [f"# {_one_line(shown.description)}"]
+    mark = "--" if isinstance(schema, RelationalSchema) else "#"
+    lines += (f"{mark} {_one_line(word)}: {_one_line(meaning)}" for word, meaning in shown.glossary)
     left_out = 0
     match schema, all_of_it:
         case RelationalSchema(), RelationalSchema():

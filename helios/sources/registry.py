@@ -13,12 +13,13 @@ from pathlib import Path
 from threading import RLock
 from types import TracebackType
 
-from helios.errors import ConfigError, HeliosError, SourceUnavailable
+from helios.errors import ConfigError, HeliosError, QueryRejected, SourceUnavailable
 from helios.executors.base import Limits, NativeQuery, ResultSet
 from helios.sources.base import Source, ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Descriptor
 from helios.sources.kinds import kind_named
+from helios.sources.knowledge import Knowledge, applied, read_knowledge, recalled
 from helios.sources.modules import require_modules
 from helios.sources.registry_file import DEFAULT_FILE, read_sources, write_source
 from helios.sources.spec import SourceSpec, plain_spec, read_spec
@@ -26,6 +27,9 @@ from helios.sources.spec import SourceSpec, plain_spec, read_spec
 __all__ = ["Registry", "RegisteredSource", "SourceSpec"]
 
 log = logging.getLogger(__name__)
+
+SAME_VALUE = 0.97
+"""Score of a stored value that is said by a phrase."""
 
 
 class Registry:
@@ -158,6 +162,9 @@ class RegisteredSource:
         self._cache: SourceCache | None = None
         self._opened: Source | None = None
         self._descriptor: Descriptor | None = None
+        self._knowledge: Knowledge | None = None
+        self._knowledge_stamp = (0, 0, 0)
+        self._told: tuple[Descriptor, Knowledge, Descriptor] | None = None
         self._stamp = 0
         self._closed = False
         self._lock = RLock()
@@ -173,7 +180,16 @@ class RegisteredSource:
             return self._opened
 
     def descriptor(self) -> Descriptor:
-        """The schema with counts and samples: from memory, from disk, or read from the source."""
+        """The schema with counts and samples, and what people know of it: from memory, disk, or the source."""
+        with self._lock:
+            descriptor, knowledge = self._read_descriptor(), self._known()
+            if self._told is None or self._told[0] is not descriptor or self._told[1] is not knowledge:
+                told = descriptor if knowledge == Knowledge() else applied(descriptor, knowledge)
+                self._told = (descriptor, knowledge, told)
+            return self._told[2]
+
+    def _read_descriptor(self) -> Descriptor:
+        """The same without what people know."""
         with self._lock:
             cache = self._current_cache()
             if self._descriptor is not None and cache.stamp() == self._stamp:
@@ -186,6 +202,55 @@ class RegisteredSource:
                 cache.keep(descriptor)
             self._descriptor, self._stamp = descriptor, cache.stamp()
             return descriptor
+
+    @property
+    def knowledge_path(self) -> Path:
+        """Where what people know of the source stands."""
+        folder = self._cache_folder or self._folder / "helios-sources.cache"
+        return folder.with_suffix(".knowledge") / f"{self.name}.yaml"
+
+    def knowledge(self) -> Knowledge:
+        """What people know of the source, as the file is now; ConfigError for one that is wrong."""
+        stamp = _stamp(self.knowledge_path)
+        with self._lock:
+            if self._knowledge is None or stamp != self._knowledge_stamp:
+                self._knowledge, self._knowledge_stamp = read_knowledge(self.knowledge_path), stamp
+            return self._knowledge
+
+    def examples(self, question: str) -> tuple[tuple[str, str], ...]:
+        """Questions and queries that were taught and resemble the question; those that the guard passes today."""
+        return tuple(
+            (example.question, example.query)
+            for example in self._known().similar(question)
+            if self._passes(NativeQuery(self.language, example.query))
+        )
+
+    def recall(self, question: str) -> NativeQuery | None:
+        """The query of a taught question that this one is, up to the literals of the query."""
+
+        def stored(text: str) -> str | None:
+            hits = self.find_values([text], limit=1)
+            return hits[0].value if hits and hits[0].score >= SAME_VALUE else None
+
+        found = recalled(question, self._known(), self.language, stored)
+        return None if found is None else NativeQuery(self.language, found.query)
+
+    def _known(self) -> Knowledge:
+        """What people know; nothing, and a warning, where the file is wrong."""
+        try:
+            return self.knowledge()
+        except ConfigError as error:
+            log.warning("what is known of the source is left out: %s", error)
+            return Knowledge()
+
+    def _passes(self, query: NativeQuery) -> bool:
+        check = getattr(getattr(self.opened, "executor", None), "check", None)
+        try:
+            if check is not None:
+                check(query)
+        except QueryRejected:
+            return False
+        return True
 
     def find_values(self, phrases: Sequence[str], *, limit: int = 5) -> tuple[ValueHit, ...]:
         """The stored values that resemble each phrase best."""

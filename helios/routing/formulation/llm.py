@@ -20,7 +20,7 @@ from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.properties import described
 from helios.routing.keyword import named_values
 from helios.routing.likeness import Likeness
-from helios.sources.base import Source, ValueHit
+from helios.sources.base import Source, Taught, ValueHit
 from helios.sources.descriptor import Descriptor, RdfSchema, RdfTerm, RelationalSchema
 from helios.sources.descriptor_text import text as descriptor_text
 from helios.sources.relevance import relevance
@@ -84,7 +84,8 @@ class LlmFormulator:
         if source.language is Language.TEXT:
             return self._rewrite(question, described, budget)
         failed = [(t.query.text, t.outcome) for t in tried]
-        asked = prompts.messages(source.language, question, described, hints, failed, _dialect(descriptor))
+        examples = source.examples(question) if isinstance(source, Taught) else ()
+        asked = prompts.messages(source.language, question, described, hints, failed, _dialect(descriptor), examples)
         request = Request(asked, prompts.WrittenQuery, self.settings.reply_tokens)
         (outcome,) = self.model.ask([request], budget=budget)
         if isinstance(outcome, Failure):

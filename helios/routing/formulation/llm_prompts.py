@@ -67,6 +67,9 @@ COMMON_FUNCTIONS = (
 """Functions that questions want; a prompt names those that the source's guard knows."""
 
 
+EXAMPLES = "Other questions about this source, with queries that people have checked; follow their conventions:"
+
+
 class WrittenQuery(BaseModel):
     """A query and how the question was read."""
 
@@ -90,8 +93,9 @@ def messages(
     hints: Sequence[str],
     tried: Sequence[tuple[str, str]] = (),
     dialect: str = "",
+    examples: Sequence[tuple[str, str]] = (),
 ) -> tuple[Message, ...]:
-    """The request for a query; `tried` are queries with what became of them.
+    """The request for a query; `tried` are queries with what became of them, `examples` verified ones with questions.
 
     What is the same for every question of a source comes first, so that a server that caches prefixes reads it once.
     """
@@ -100,6 +104,9 @@ def messages(
     else:
         system = " ".join([INSTRUCTIONS[language], *([_dialect(dialect)] if dialect else []), GROUND])
         parts = [block(described), f"Today is {date.today().isoformat()}."]
+    if examples:
+        shown = "\n".join(f"- {one_line(asked)}\n  {one_query(query)}" for asked, query in examples)
+        parts.append(f"{EXAMPLES}\n{block(shown)}")
     if hints:
         parts.append("Found in the source:\n" + block("\n".join(f"- {hint}" for hint in hints)))
     if tried:
