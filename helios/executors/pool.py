@@ -1,6 +1,6 @@
 """Worker processes of one source, kept warm: a query that outstays its deadline or its memory is killed.
 
-A killed worker is replaced in the background, so that the next query finds one ready.
+A killed worker is replaced in the background, so that the next query finds one ready. One that nobody asks ends.
 """
 
 import os
@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ TICK = 0.02
 START_SECONDS = 30.0
 START_GRACE = 1.0
 """Seconds beyond its deadline that a query may spend on the start of its process."""
+IDLE_SECONDS = 600.0
+"""After so long without a query a worker ends."""
 REPLY_FACTOR = 8
 """A reply may be so many times as long as its values: tags, escapes."""
 REPLY_EXTRA = 2**20
@@ -53,9 +56,12 @@ class Engine:
 class WorkerPool:
     """At most `size` workers over one engine; threads share it."""
 
-    def __init__(self, engine: Engine, *, size: int = 2) -> None:
+    def __init__(self, engine: Engine, *, size: int = 2, idle_seconds: float = IDLE_SECONDS) -> None:
         self.engine = engine
         self.size = size
+        self.idle_seconds = idle_seconds
+        """After so long without a query a worker ends; the next query starts another."""
+        self._watched = False
         self._idle: deque[Worker] = deque()
         self._busy: set[Worker] = set()
         self._count = 0
@@ -169,10 +175,34 @@ class WorkerPool:
         with self._changed:
             self._busy.discard(worker)
             if not self._closed:
+                worker.idle_since = monotonic()
                 self._idle.append(worker)
+                self._watch(self.idle_seconds)
                 self._changed.notify()
                 return
         worker.kill()
+
+    def _watch(self, seconds: float) -> None:
+        """Have the idle workers looked at after so long; the caller holds the lock."""
+        if not self._watched:
+            self._watched = True
+            timer = threading.Timer(seconds, _end_idle, args=(weakref.ref(self),))
+            timer.daemon = True
+            timer.start()
+
+    def end_idle(self) -> None:
+        """End workers that have been idle for long; those that were asked last are kept longest."""
+        ended = []
+        with self._changed:
+            self._watched = False
+            now = monotonic()
+            while self._idle and now - self._idle[0].idle_since >= self.idle_seconds:
+                ended.append(self._idle.popleft())
+            self._count -= len(ended)
+            if self._idle:
+                self._watch(max(0.0, self._idle[0].idle_since + self.idle_seconds - now))
+        for worker in ended:
+            worker.kill()
 
     def _drop(self, worker: "Worker") -> None:
         """Kill a worker and start another for it; a start that fails shows at the next query.
@@ -187,6 +217,12 @@ class WorkerPool:
             else:
                 self._begin(_Start())
         threading.Thread(target=worker.kill, name="worker-end", daemon=True).start()
+
+
+def _end_idle(pool: "weakref.ref[WorkerPool]") -> None:
+    """What a timer calls; it keeps no pool alive that nobody has any more."""
+    if (alive := pool()) is not None:
+        alive.end_idle()
 
 
 @dataclass(slots=True)
@@ -209,7 +245,7 @@ class Worker:
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
         self._memory = psutil.Process(self._process.pid)
-        self.ready_at = 0.0
+        self.ready_at = self.idle_since = 0.0
 
     def open(self) -> None:
         """Open the engine; SourceUnavailable, and the process has ended, where it cannot be opened."""

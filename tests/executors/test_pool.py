@@ -50,6 +50,30 @@ def test_a_query_is_answered_and_the_worker_kept(pool):
     assert worker_pid(pool) == worker_pid(pool)
 
 
+def test_idle_workers_end_and_the_next_query_starts_one():
+    pool = WorkerPool(ENGINE, size=2, idle_seconds=0.3)
+    try:
+        first = worker_pid(pool)
+        assert gone(first)
+        second = worker_pid(pool)
+        assert second != first and pool.run(query("echo hello"), Limits()).rows[0][0] == "hello"
+        assert gone(second)
+    finally:
+        pool.close()
+
+
+def test_a_worker_that_is_asked_is_not_idle():
+    pool = WorkerPool(ENGINE, size=1, idle_seconds=2.0)
+    try:
+        pid = worker_pid(pool)
+        until = monotonic() + 3.0
+        while monotonic() < until:
+            assert worker_pid(pool) == pid
+            sleep(0.1)
+    finally:
+        pool.close()
+
+
 def gone(pid: int) -> bool:
     """Whether a process has ended, or ends within five seconds."""
     until = monotonic() + 5

@@ -20,6 +20,7 @@ from helios.routing.lexical_selection import LexicalDenseSelector
 from helios.routing.llm_selection import LlmSelector
 from helios.routing.omni import OmniEngine
 from helios.routing.selection import OracleSelector
+from helios.sources.registry import Registry
 
 QUESTION = "In which country is Ole Group?"
 
@@ -70,6 +71,43 @@ def test_one_dead_source_degrades_the_answer_alone(likeness, shop, films):
     answer = omni([shop, films], likeness, selector=gold, formulators={Language.SQL: CountryOf()}).ask(QUESTION)
     assert answer.answer is not None and answer.answer.text == "Norway" and answer.degraded
     assert any(note.startswith("films:") and "does not answer" in note for note in answer.notes)
+
+
+def test_sources_that_cannot_be_opened_are_notes(scripted_llm, model, config, likeness, shop, tmp_path, monkeypatch):
+    """A real registry: one secret is not set, one file is gone, one is no database; the fourth source answers."""
+    monkeypatch.delenv("HELIOS_NEVER_SET", raising=False)
+    (tmp_path / "text.sqlite").write_text("no database " * 100)
+    file = tmp_path / "sources.yaml"
+    file.write_text(f"""
+sources:
+  shop: {{kind: sqlite, path: {shop.path}}}
+  locked: {{kind: postgresql, url: "postgresql://reader@127.0.0.1:1/x", password_env: HELIOS_NEVER_SET}}
+  gone: {{kind: sqlite, path: gone.sqlite}}
+  text: {{kind: sqlite, path: text.sqlite}}
+""")
+
+    def script(body):
+        schema = json.dumps(body["response_format"])
+        if "ChosenSources" in schema:
+            return scripted_llm.as_json({"sources": ["shop"]})
+        if "ChosenEvidence" in schema:
+            return scripted_llm.as_json({"numbers": [1], "sentence": ""})
+        query = "SELECT country FROM customer WHERE name = 'Ole Group'"
+        return scripted_llm.as_json({"explanation": "its country", "query": query})
+
+    scripted_llm.script = script
+    with Registry.open(file) as registry:
+        sources = registry.sources()
+        selector = LlmSelector(model, config.language_model, LexicalDenseSelector(likeness))
+        answer = omni(sources, likeness, config, selector=selector, model=model).ask(QUESTION)
+        assert answer.answer.text == "Norway" and answer.degraded
+        for name, said in (("locked", "HELIOS_NEVER_SET"), ("gone", "no such file"), ("text", "cannot be read")):
+            assert any(note.startswith(f"{name}: not considered") and said in note for note in answer.notes)
+        asked = OracleSelector({QUESTION: [source.name for source in sources]})
+        engine = omni(sources, likeness, config, selector=asked, formulators={Language.SQL: CountryOf()})
+        answer = engine.ask(QUESTION)
+        assert answer.answer.text == "Norway" and answer.degraded
+        assert any(note.startswith("locked: ") and "HELIOS_NEVER_SET" in note for note in answer.notes)
 
 
 def test_a_late_source_is_given_up(likeness, shop, papers):
