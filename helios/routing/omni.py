@@ -29,6 +29,7 @@ from helios.routing.llm_choice import Chosen, EvidenceChooser
 from helios.routing.llm_selection import LlmSelector
 from helios.routing.reading import ReadAnswers, read_answers
 from helios.routing.selection import Selection, Selector
+from helios.routing.splitting import Splitter, filled, values_of
 from helios.sources.base import Source
 from helios.sources.deadline import Background
 from helios.sources.descriptor import RdfSchema
@@ -52,6 +53,7 @@ class OmniEngine:
         self.config = config
         self.model = model
         self.chooser = None if model is None else EvidenceChooser(model, config.language_model)
+        self.splitter = None if model is None else Splitter(model, config.language_model)
         self._open = ExitStack()
 
     @classmethod
@@ -112,6 +114,12 @@ class OmniEngine:
         clock.lap("formulate and execute")
         chosen, conflicts = self.consolidate(question, selection, replies, sources, budget)
         clock.lap("consolidate")
+        if budget is not None and not chosen.failed and not chosen.evidence:
+            steps = self.ask_in_steps(question, asked, budget)
+            if steps:
+                replies = (*replies, *steps)
+                chosen, conflicts = self.consolidate(question, selection, replies, sources, budget)
+            clock.lap("split and join")
         parts = tuple(result.answer() for result in chosen.choice.results)
         read = ReadAnswers()
         if not parts and (chosen.evidence or not chosen.left_out):
@@ -146,6 +154,21 @@ class OmniEngine:
         ]  # fmt: skip
         futures = [background.submit(ask) for ask in asks]
         return tuple(_reply(future, source, deadline) for future, source in zip(futures, sources, strict=True))
+
+    def ask_in_steps(self, question: str, sources: Sequence[Source], budget: Budget) -> tuple[SourceReply, ...]:
+        """Replies to the parts of a question that the sources answer together alone, each with the values before it."""
+        by_name = {source.name: source for source in sources}
+        steps = self.splitter.split(question, sources, budget) if self.splitter is not None else ()
+        replies: list[SourceReply] = []
+        given: list[list[str]] = []
+        for step in steps:
+            part = filled(step.question, given)
+            if not part:
+                break
+            (reply,) = self.ask_sources(part, [by_name[step.source]], budget)
+            replies.append(replace(reply, notes=(f"asked as a part: {part}", *reply.notes)))
+            given.append(values_of(reply))
+        return tuple(replies)
 
     def consolidate(
         self, question: str, selection: Selection, replies: Sequence[SourceReply], sources: dict[str, Source],
