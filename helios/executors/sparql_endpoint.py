@@ -96,13 +96,13 @@ class SparqlEndpointExecutor:
     def __init__(
         self, url: str, *, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None,
         user: str | None = None, password: str | None = None, token: str | None = None,
-        timeout_parameter: str | None = None, connections: int = 4,
+        timeout_parameter: str | None = None, connections: int = 4, services: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._target = _target(url)
         self.url = shown(url)
         """The address as it may be shown."""
         self.limits = limits or Limits()
-        self.guard = SparqlGuard(prefixes)
+        self.guard = SparqlGuard(prefixes, services=services)
         self._headers = {"Accept": RESULTS, "Accept-Encoding": "identity", "User-Agent": AGENT} | _authority(
             user, password, token
         )

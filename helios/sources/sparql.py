@@ -22,10 +22,16 @@ class SparqlSource(GraphSource):
     def __init__(
         self, name: str, url: str, *, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None,
         user: str | None = None, password: str | None = None, token: str | None = None, description: str = "",
-        cache: SourceCache | None = None,
+        cache: SourceCache | None = None, services: Sequence[str] = (),
     ) -> None:  # fmt: skip
         executor = SparqlEndpointExecutor(
-            url, prefixes=PREFIXES | dict(prefixes or {}), limits=limits, user=user, password=password, token=token
+            url,
+            prefixes=PREFIXES | dict(prefixes or {}),
+            limits=limits,
+            user=user,
+            password=password,
+            token=token,
+            services=services,
         )
         super().__init__(name, "sparql", executor, prefixes=prefixes or {}, description=description, cache=cache)
 
@@ -44,5 +50,5 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     return SparqlSource(
         name, spec.url, prefixes=spec.prefixes, limits=spec.limits, user=spec.user,
         password=secret(spec.password_env, source=name), token=secret(spec.token_env, source=name),
-        description=spec.description, cache=cache,
+        description=spec.description, cache=cache, services=spec.service,
     )  # fmt: skip

@@ -185,6 +185,8 @@ class SparqlSpec(SourceSpec):
     password_env: EnvironmentName | None = None
     token_env: EnvironmentName | None = None
     prefixes: dict[str, str] = {}
+    service: tuple[str, ...] = ()
+    """What a query may call by SERVICE at the endpoint, such as `wikibase:label`; none: nothing."""
 
 
 class PropertyGraphSpec(_PathSpec):

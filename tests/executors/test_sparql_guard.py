@@ -414,3 +414,72 @@ def test_parameters_that_are_no_terms_are_refused(value):
 def test_a_parameter_that_the_query_does_not_have_is_refused():
     with pytest.raises(QueryRejected, match="no variable of the query"):
         SparqlGuard().checked(sparql("SELECT ?s { ?s ?p ?o }", value=1))
+
+
+LABELS = "SERVICE wikibase:label { bd:serviceParam wikibase:language 'en' }"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT ?s ?sLabel {{ ?s ?p ?o . {LABELS} }}",
+        f"PREFIX wikibase: <http://wikiba.se/ontology#> SELECT ?s {{ ?s ?p ?o . {LABELS} }}",
+        "PREFIX w: <http://wikiba.se/ontology#> SELECT ?s { ?s ?p ?o . SERVICE w:label { ?s ?p 1 } }",
+        "SELECT ?s { SERVICE <http://wikiba.se/ontology#label> { ?s ?p ?o } }",
+        "SELECT ?s { { SELECT ?s { service <http://e.org/sparql> { ?s ?p ?o } } } }",
+    ],
+)
+def test_services_that_a_source_allows(text: str):
+    guard = SparqlGuard({}, services=("wikibase:label", "http://e.org/sparql"))
+    assert guard.checked(sparql(text))
+    with pytest.raises(QueryRejected):
+        SparqlGuard({"bd": "http://www.bigdata.com/rdf#", "wikibase": "http://wikiba.se/ontology#"}).checked(
+            sparql(text)
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?s { SERVICE <http://127.0.0.1/> { ?s ?p ?o } }",
+        "SELECT ?s { SERVICE SILENT wikibase:label { ?s ?p ?o } }",
+        "SELECT ?s { BIND(wikibase:label AS ?e) SERVICE ?e { ?s ?p ?o } }",
+        "PREFIX wikibase: <http://127.0.0.1/> SELECT ?s { SERVICE wikibase:label { ?s ?p ?o } }",
+        "BASE <http://wikiba.se/> SELECT ?s { SERVICE <ontology#label> { ?s ?p ?o } }",
+        "SELECT ?s { SERVICE wikibase:labels { ?s ?p ?o } }",
+        "SELECT ?s { SERVICE wikibase:label { SERVICE <http://127.0.0.1/> { ?s ?p ?o } } }",
+        "SELECT ?s { SERVICE wikibase:label { ?s ?p ?o } } VALUES ?s { <x:y> } SERVICE",
+        "SELECT ?s { SERVICE 'http://wikiba.se/ontology#label' { ?s ?p ?o } }",
+    ],
+)
+def test_services_that_it_does_not_allow(text: str):
+    with pytest.raises(QueryRejected):
+        SparqlGuard({}, services=("wikibase:label",)).checked(sparql(text))
+
+
+def test_a_service_that_is_none():
+    for service in ("label", "java:x", "nope:label"):
+        with pytest.raises(QueryRejected, match="not an IRI that SERVICE may call"):
+            SparqlGuard({}, services=(service,))
+
+
+def test_an_endpoint_gets_the_service(serve):
+    from helios.executors.sparql_endpoint import SparqlEndpointExecutor
+
+    seen = []
+
+    def answer(handler) -> None:
+        seen.append(handler.form["query"][0])
+        body = b'{"head": {"vars": ["s"]}, "results": {"bindings": []}}'
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/sparql-results+json")
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    executor = SparqlEndpointExecutor(serve(answer), services=("wikibase:label",))
+    try:
+        executor.execute(sparql(f"SELECT ?s {{ ?s ?p ?o . {LABELS} }}"))
+    finally:
+        executor.close()
+    assert LABELS in seen[0] and "PREFIX wikibase: <http://wikiba.se/ontology#>" in seen[0]

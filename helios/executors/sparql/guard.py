@@ -7,7 +7,7 @@ and escapes. CONSTRUCT and DESCRIBE are refused, since a result is rows: SELECT 
 Queries that are merely expensive pass: the deadline and the memory cap are for those.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -35,15 +35,22 @@ MAX_TOKENS = 1000
 """The parser needs about half a millisecond a token."""
 MAX_DIGITS = 1000
 KEPT_VERDICTS = 512
+SERVICE_PREFIXES = {"wikibase": "http://wikiba.se/ontology#", "bd": "http://www.bigdata.com/rdf#"}
+"""Lent to queries of a source that allows services: Wikidata's label service needs both."""
 
 
 class SparqlGuard:
     """The guard of one source, which may lend its prefixes to queries; threads may share it."""
 
-    def __init__(self, prefixes: Mapping[str, str] | None = None) -> None:
+    def __init__(self, prefixes: Mapping[str, str] | None = None, *, services: Iterable[str] = ()) -> None:
+        """`services`: what SERVICE may call, as IRIs or by a prefix of the source; QueryRejected for what is none."""
         self.prefixes = {name.removesuffix(":"): iri for name, iri in (prefixes or {}).items()}
+        services = tuple(services)
+        if services:
+            self.prefixes = {**SERVICE_PREFIXES, **self.prefixes}
         for name, iri in self.prefixes.items():
             check_prefix(name, iri)
+        self.services = frozenset(self._service(service) for service in services)
         self._passed: Bounded[str, str] = Bounded(KEPT_VERDICTS)
 
     def checked(self, query: NativeQuery, *, deadline: Deadline = NEVER) -> str:
@@ -57,14 +64,33 @@ class SparqlGuard:
     def _checked(self, text: str, parameters: Mapping[str, Value], deadline: Deadline) -> str:
         _check_text(text)
         tokens = tokenise(text)
-        _check_words(tokens)
+        _check_words(tokens, services=bool(self.services))
         tokens = _bound(tokens, parameters)
         declared = _declared(tokens)
         lent = self._lent(tokens, declared)
         _check_iris(tokens)
+        self._check_services(tokens, {**lent, **declared})
         passed = written([*_declarations(lent), *tokens])
-        _check_tree(parse(passed, deadline), {**lent, **declared})
+        _check_tree(parse(passed, deadline), {**lent, **declared}, self.services)
         return passed
+
+    def _service(self, service: str) -> str:
+        """The IRI of what SERVICE may call."""
+        prefix, _, local = service.partition(":")
+        iri = service.strip("<>") if prefix not in self.prefixes else self.prefixes[prefix] + local
+        if IRI.fullmatch(iri) is None or _scheme(iri) not in ("http", "https"):
+            raise QueryRejected("not an IRI that SERVICE may call", service[:80])
+        return iri
+
+    def _check_services(self, tokens: Sequence[Token], prefixes: Mapping[str, str]) -> None:
+        """Each SERVICE names one that the source allows, without SILENT and without a variable."""
+        for token, following in zip(tokens, tokens[1:], strict=False):
+            if token.word != "SERVICE":
+                continue
+            prefix, _, local = following.text.partition(":")
+            named = prefixes.get(prefix, "") + local if following.kind is Kind.NAME else following.text[1:-1]
+            if following.kind not in (Kind.NAME, Kind.IRI) or named not in self.services:
+                raise QueryRejected("a service that this source does not allow", following.text[:80])
 
     def _lent(self, tokens: Sequence[Token], declared: Mapping[str, str]) -> dict[str, str]:
         """The source's prefixes that a query uses without declaring them."""
@@ -94,14 +120,15 @@ def _check_text(text: str) -> None:
         raise QueryRejected("no Unicode text", repr(text[error.start : error.end])) from None
 
 
-def _check_words(tokens: Sequence[Token]) -> None:
+def _check_words(tokens: Sequence[Token], *, services: bool = False) -> None:
     if len(tokens) > MAX_TOKENS:
         raise QueryRejected(f"longer than {MAX_TOKENS:,} words and marks", written(tokens[:8]))
     for token in tokens:
         if token.kind is Kind.NUMBER and len(token.text) > MAX_DIGITS:
             raise QueryRejected(f"a number longer than {MAX_DIGITS:,} digits", token.text[:40])
         word = token.word
-        if word and word not in STRUCTURE and word not in FUNCTIONS and word not in AGGREGATES:
+        known = word in STRUCTURE or word in FUNCTIONS or word in AGGREGATES or (services and word == "SERVICE")
+        if word and not known:
             raise QueryRejected(REASONS.get(word, "not a word or function of SPARQL 1.1 queries"), token.text[:40])
         if token.kind is Kind.WORD and word == "A" and token.text != "a":
             raise QueryRejected("not a word or function of SPARQL 1.1 queries", token.text)
@@ -159,7 +186,7 @@ def _declarations(prefixes: Mapping[str, str]) -> Iterator[Token]:
         yield Token(Kind.IRI, f"<{iri}> ", spaced=True)
 
 
-def _check_tree(tree: Any, prefixes: Mapping[str, str]) -> None:
+def _check_tree(tree: Any, prefixes: Mapping[str, str], services: Collection[str] = ()) -> None:
     """Every node of rdflib's parse tree is one that we know, every function one that computes a value."""
     from pyparsing import ParseResults
     from rdflib.plugins.sparql.parserutils import CompValue
@@ -168,7 +195,7 @@ def _check_tree(tree: Any, prefixes: Mapping[str, str]) -> None:
     while left:
         node = left.pop()
         if isinstance(node, CompValue):
-            _check_node(node, prefixes)
+            _check_node(node, prefixes, services)
             left.extend(node.values())
         elif isinstance(node, (ParseResults, list, tuple)):  # of ParseResults, values() would be the named parts alone
             left.extend(node)
@@ -176,11 +203,15 @@ def _check_tree(tree: Any, prefixes: Mapping[str, str]) -> None:
             raise QueryRejected("a part of the query that the guard cannot read", type(node).__name__)
 
 
-def _check_node(node: Any, prefixes: Mapping[str, str]) -> None:
+def _check_node(node: Any, prefixes: Mapping[str, str], services: Collection[str]) -> None:
     kind, _, rest = node.name.partition("_")
     if kind == "Builtin" and rest.upper() in FUNCTIONS:
         return
     if kind == "Aggregate" and {"GroupConcat": "GROUP_CONCAT"}.get(rest, rest.upper()) in AGGREGATES:
+        return
+    if node.name == "ServiceGraphPattern":
+        if _resolved(node.term, prefixes) not in services:
+            raise QueryRejected("a service that this source does not allow", str(node.term)[:80])
         return
     if node.name not in NODES:
         raise QueryRejected("not a part of SPARQL 1.1 queries that may be used", node.name)
