@@ -35,7 +35,8 @@ SIBLING_HELP = {
     "demo": "Index the sample corpus and answer its questions.",
     "index": "Build and inspect an index.",
     "train": "Train the models that HELIOS ships or that you fine-tune.",
-    "serve": "Serve searches over HTTP.",
+    "serve": "Serve searches and answers over HTTP.",
+    "mcp": "Offer an index to an agent (Model Context Protocol).",
 }
 """Short help of known sibling commands, so that listing them does not import them."""
 

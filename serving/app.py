@@ -1,27 +1,31 @@
 """The application: every route behind the gate."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
 
 from helios.errors import HeliosError
-from serving.gate import Gate
+from serving.gate import MCP_PATH, Gate
 from serving.openapi import ABOUT, documented
 from serving.pages import routes as pages
 from serving.pages.rendering import PAGES, rendered
 from serving.problems import Problem, problem_of, request_id_of
-from serving.routes import health, indexes, questions
+from serving.routes import chat, health, indexes, questions
 from serving.state import Serving
+from serving.tools import make_tools
 from serving.watch import Abandoned, ClientGone
 
 log = logging.getLogger(__name__)
@@ -31,16 +35,18 @@ FOLLOW_SECONDS = 2.0
 
 def make_app(serving: Serving) -> Gate:
     """The application of a server, whose indexes are open or will be."""
+    tools = make_tools(serving)
     app = FastAPI(
         **ABOUT,
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan,
+        lifespan=_lifespan(tools),
         middleware=[*_cors(serving), Middleware(GZipMiddleware, minimum_size=1000)],
     )
     app.state.serving = serving
-    for router in (questions.router, indexes.router, health.router, pages.router):
+    for router in (questions.router, indexes.router, chat.router, health.router, pages.router):
         app.include_router(router)
+    app.router.routes.extend(_tool_routes(tools, serving))  # the SDK's own route, last: a mount would redirect to /mcp/
     for kind in (Problem, HeliosError, RequestValidationError, HTTPException, ClientGone, Abandoned, Exception):
         app.add_exception_handler(kind, _problem)
     app.openapi = documented(app)  # type: ignore[method-assign]
@@ -57,16 +63,31 @@ def _cors(serving: Serving) -> list[Middleware]:
     return [Middleware(CORSMiddleware, allow_origins=origins, allow_methods=methods, allow_headers=headers)]
 
 
-@contextlib.asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+def _tool_routes(tools: MCPServer, serving: Serving) -> list[BaseRoute]:
+    """/mcp, without sessions: every request stands alone. Host and origin are the gate's affair."""
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    made = tools.streamable_http_app(
+        streamable_http_path=MCP_PATH, stateless_http=True, json_response=True, transport_security=unchecked,
+        max_request_body_size=serving.settings.limits.body_bytes,
+    )  # fmt: skip
+    return list(made.routes)
+
+
+def _lifespan(tools: MCPServer) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """Follow the indexes while the server runs; close all at its end."""
-    serving: Serving = app.state.serving
-    following = asyncio.create_task(_follow(serving))
-    try:
-        yield
-    finally:
-        following.cancel()
-        await asyncio.to_thread(serving.close)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        serving: Serving = app.state.serving
+        following = asyncio.create_task(_follow(serving))
+        try:
+            async with tools.session_manager.run():
+                yield
+        finally:
+            following.cancel()
+            await asyncio.to_thread(serving.close)
+
+    return lifespan
 
 
 async def _follow(serving: Serving) -> None:

@@ -67,6 +67,29 @@ def serve_command(
     run_server(settings, listening=lambda address: typer.echo(f"listening on {address}"))
 
 
+def mcp_command(
+    index: Annotated[
+        list[str], typer.Option("--index", "-i", metavar="[NAME=]FOLDER", help="Folder of an index, with a name.")
+    ],
+    seconds: Annotated[float, typer.Option(min=0.1, help="Most time for one question.")] = 30.0,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
+    ] = None,
+) -> None:
+    """Offer an index to an agent on this machine, by the Model Context Protocol over standard input and output.
+
+    Example: helios mcp --index my-index
+    """
+    from serving.server import run_tools
+    from serving.settings import Limits, ServerSettings
+
+    settings = ServerSettings(
+        named_folders(index), config=config, overrides=tuple(overrides or ()), limits=Limits(seconds=seconds)
+    )
+    run_tools(settings)
+
+
 def named_folders(given: list[str]) -> dict[str, Path]:
     """Folders by the names that clients use; ConfigError for a name that is wrong or comes twice."""
     folders: dict[str, Path] = {}

@@ -28,7 +28,8 @@ log = logging.getLogger("serving.requests")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
-API = ("/v1/", "/mcp", "/metrics")
+MCP_PATH = "/mcp"
+API = ("/v1/", MCP_PATH, "/metrics")
 """Addresses for programs: JSON alone, and no cookies."""
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -55,7 +56,9 @@ class Gate:
         reply = _Reply(send, request_id)
         try:
             self._check_origin(headers)
-            scope["state"]["access"] = self._access(headers, scope)
+            access = scope["state"]["access"] = self._access(headers, scope)
+            if access is None and scope["path"].startswith(MCP_PATH):
+                raise Problem("unauthorized")
             if scope["method"] not in ("GET", "HEAD"):
                 receive = await self._body(headers, scope, receive)
             await self.app(scope, receive, reply)

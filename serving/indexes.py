@@ -1,7 +1,7 @@
-"""The indexes that a server serves: opened, warm, and followed when a new snapshot is swapped in.
+"""The indexes that a server serves: open, warm, and following the snapshots that are swapped in.
 
-A question borrows an open index and gives it back; one that was replaced is closed when the last question on it ends.
-All share one set of models, which are loaded once.
+A question borrows an index at the snapshot that it has then, and keeps that to its end. All share one set of models,
+which are loaded once.
 """
 
 import logging
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from helios.engine import Engine
@@ -24,15 +23,17 @@ log = logging.getLogger(__name__)
 WARMING = "Which is the largest of them, and when was it opened?"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class OpenIndex:
-    """A snapshot that questions are asked of; `users` of them at this moment."""
+    """An index at one snapshot."""
 
     name: str
     engine: Engine
-    reader: Reader
-    users: int = 0
-    retired: bool = False
+
+    @property
+    def reader(self) -> Reader:
+        """What answers from its evidence."""
+        return self.engine.reader
 
     @property
     def generation(self) -> int:
@@ -63,8 +64,7 @@ class ServedIndexes:
         self.models = Models(threads=os.cpu_count() or 1)
         self._config = config
         self._overrides = tuple(overrides)
-        self._open: dict[str, OpenIndex] = {}
-        self._lock = Lock()
+        self._engines: dict[str, Engine] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,68 +74,41 @@ class ServedIndexes:
     @property
     def ready(self) -> bool:
         """Whether all are open and warm."""
-        return len(self._open) == len(self.folders)
+        return len(self._engines) == len(self.folders)
 
     def open(self) -> None:
         """Open and warm all of them; the errors of `Engine.open`."""
-        for name in self.folders:
-            self._swap(name, self._opened(name))
+        for name, folder in self.folders.items():
+            engine = Engine.open(
+                folder, config=self._config, overrides=self._overrides, stages=watched, models=self.models
+            )
+            try:
+                if engine.config.refinement.mode != "llm":
+                    answer_question(engine, engine.reader, WARMING, k=10)
+            except HeliosError:
+                engine.close()
+                raise
+            self._engines[name] = engine
 
     @contextmanager
     def lent(self, name: str) -> Iterator[OpenIndex]:
-        """The index as it is now; it stays open for the block."""
-        with self._lock:
-            index = self._open[name]
-            index.users += 1
-        try:
-            yield index
-        finally:
-            with self._lock:
-                index.users -= 1
-                last = index.retired and not index.users
-            if last:
-                index.engine.close()
+        """The index as it is now, for the block."""
+        with self._engines[name].pinned() as engine:
+            yield OpenIndex(name, engine)
 
     def follow(self) -> list[str]:
-        """Swap in every index that has a new snapshot, warm; the names of those. One that cannot be used is logged."""
+        """Take every new snapshot, warm; the names of those indexes. One that cannot be used is logged."""
         swapped = []
-        for name, index in list(self._open.items()):
+        for name, engine in self._engines.items():
             try:
-                if index.engine.snapshot.is_current():
-                    continue
-                self._swap(name, self._opened(name))
-            except HeliosError as error:
-                log.warning("index %s stays at snapshot %d: %s", name, index.generation, error)
-                continue
-            swapped.append(name)
+                if engine.refresh():
+                    swapped.append(name)
+            except (HeliosError, OSError) as error:
+                log.warning("index %s stays at its snapshot: %s", name, error)
         return swapped
 
     def close(self) -> None:
         """Close all; questions that run end first."""
-        with self._lock:
-            closing, self._open = list(self._open.values()), {}
-        for index in closing:
-            index.engine.close()
-        self.models.close()
-
-    def _opened(self, name: str) -> OpenIndex:
-        engine = Engine.open(
-            self.folders[name], config=self._config, overrides=self._overrides, stages=watched, models=self.models
-        )
-        try:
-            if engine.config.refinement.mode != "llm":
-                answer_question(engine, engine.reader, WARMING, k=10)
-            return OpenIndex(name, engine, engine.reader)
-        except HeliosError:
+        for engine in self._engines.values():
             engine.close()
-            raise
-
-    def _swap(self, name: str, new: OpenIndex) -> None:
-        with self._lock:
-            old = self._open.get(name)
-            self._open[name] = new
-            if old is not None:
-                old.retired = True
-            unused = old is not None and not old.users
-        if old is not None and unused:
-            old.engine.close()
+        self.models.close()

@@ -18,6 +18,7 @@ from serving.app import make_app
 from serving.gate import JsonLines
 from serving.settings import ServerSettings, bracketed, is_loopback
 from serving.state import Serving
+from serving.tools import make_tools
 
 log = logging.getLogger(__name__)
 MOST_HEADER_BYTES = 32 << 10
@@ -34,6 +35,17 @@ def run_server(settings: ServerSettings, *, listening: Callable[[str], None]) ->
     log_to_stderr()
     listening(server.address)
     server.run()
+
+
+def run_tools(settings: ServerSettings) -> None:
+    """Serve the tools of agents over standard input and output until it is closed; logs go to the standard error."""
+    log_to_stderr()
+    serving = Serving.of(settings)
+    try:
+        serving.indexes.open()
+        make_tools(serving).run("stdio")
+    finally:
+        serving.close()
 
 
 def check_settings(settings: ServerSettings) -> None:

@@ -25,6 +25,10 @@ REQUESTS = {
         "/v1/indexes/sample/rows/european-rivers/0", None, "search"
     ),
     ("GET", "/v1/indexes/{name}/passages/{passage_id:path}"): ("/v1/indexes/sample/passages/volga", None, "search"),
+    ("GET", "/v1/models"): ("/v1/models", None, "ask"),
+    ("POST", "/v1/chat/completions"): (
+        "/v1/chat/completions", {"model": "helios", "messages": [{"role": "user", "content": "Who?"}]}, "ask"
+    ),
     ("GET", "/metrics"): ("/metrics", None, "admin"),
 }  # fmt: skip
 """Every route that is not public: a request that it answers, and the scope that this needs."""
@@ -106,10 +110,11 @@ def test_a_key_with_another_secret(guarded, keys):
 
 def test_an_index_out_of_reach_is_not_there(guarded, keys):
     assert send(guarded, "GET", "/v1/indexes", None, keys["elsewhere"]).json() == {"indexes": []}
+    assert send(guarded, "GET", "/v1/models", None, keys["elsewhere"]).json()["data"] == []
     for method, route in REQUESTS:
         path, body, _ = REQUESTS[method, route]
         reply = send(guarded, method, path, body, keys["elsewhere"])
-        if path not in ("/v1/indexes", "/metrics"):
+        if path not in ("/v1/indexes", "/v1/models", "/metrics"):
             assert (reply.status_code, reply.json()["code"]) == (404, "index_not_found"), path
             assert "sample" not in reply.text
 
