@@ -105,7 +105,10 @@ class _Inquiry:
         query = self.source.recall(self.question) if isinstance(self.source, Taught) else None
         if query is None:
             return False
-        return not self.execute(Candidate(query, TAUGHT_CONFIDENCE, "as it was taught"), MadeBy.TAUGHT)
+        outcome = self.execute(Candidate(query, TAUGHT_CONFIDENCE, "as it was taught"), MadeBy.TAUGHT)
+        if outcome == NO_ROWS and self.empty is not None:
+            self.executions.append(self.empty)  # it was checked by a person: nothing matches
+        return outcome in ("", NO_ROWS)
 
     def write(self) -> bool:
         """The language model's query, repaired where it fails; whether nothing else needs to be tried."""

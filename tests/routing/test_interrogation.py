@@ -82,6 +82,13 @@ def test_an_empty_result_is_an_answer_if_the_model_stands_by_it(scripted_llm, as
     assert result.answer().text == "none: no row matches" and result.answer().rows == ()
 
 
+def test_an_empty_result_of_a_taught_query_is_the_answer(scripted_llm, asker, shop):
+    shop.examples = lambda question: ()
+    shop.recall = lambda question: NativeQuery(Language.SQL, "SELECT name FROM customer WHERE country = 'Spain'")
+    (execution,) = asker.ask("Which customers are from Spain?", shop).executions
+    assert execution.made_by is MadeBy.TAUGHT and execution.result.rows == () and not scripted_llm.requests
+
+
 def test_a_repair_knows_what_is_stored(scripted_llm, asker, shop):
     written(scripted_llm, "SELECT country FROM customer WHERE name = 'Ole Grupp'", GOOD)
     shop.find_values = lambda phrases, *, limit=5: (ValueHit(phrases[0], "Ole Group", ("customer", "name"), 0.8),)
