@@ -20,6 +20,7 @@ from helios.executors.bolt import BoltExecutor
 from helios.executors.property_graph import PropertyGraphExecutor
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship
 from helios.sources.graph_import import import_graph
+from helios.sources.graph_schema import GraphReader
 
 CORPUS = runpy.run_path(str(Path(__file__).with_name("cypher_corpus.py")))
 GRAPH = runpy.run_path(str(Path(__file__).with_name("cypher_graph.py")))
@@ -109,6 +110,13 @@ def test_hostile_queries_pass_nowhere(executor: Any, tmp_path: Path) -> None:
     assert passed == []
     assert _state(executor) == before
     assert not list(Path("/tmp").glob("helios-cypher-hostile*"))
+
+
+def test_a_part_of_a_graph_describes_it_as_all_of_it_does(executor: Any) -> None:
+    whole = GraphReader(executor.execute).schema()
+    part = GraphReader(executor.execute, whole=1).schema()
+    assert part.sampled and not whole.sampled and whole.labels
+    assert (part.labels, part.relationships) == (whole.labels, whole.relationships)
 
 
 @pytest.mark.parametrize(("text", "expected"), BENIGN, ids=[text[:60] for text, _ in BENIGN])
