@@ -169,6 +169,12 @@ def test_tokens_differ_from_query_to_query(shop):
 
 
 TELLING = [
+    'WITH "SALARY" AS (SELECT 1 AS pay) SELECT pay FROM salary',
+    "WITH SALARY AS (SELECT 1 AS pay) SELECT pay FROM salary",
+    "WITH `SALARY` AS (SELECT 1 AS pay) SELECT pay FROM salary",
+    'WITH "Salary" AS (SELECT 1 AS pay) SELECT pay FROM Salary',
+    'WITH RECURSIVE "LONE" AS (SELECT 1 AS pay UNION ALL SELECT pay FROM lone) SELECT pay FROM "LONE"',
+    "WITH Customer AS (SELECT 1 AS email) SELECT email FROM customer",
     "SELECT * FROM customer",
     "SELECT c.* FROM customer c",
     "SELECT email FROM customer",
@@ -268,6 +274,25 @@ def test_nothing_tells_what_may_not_be_seen(shop, query):
         for word in ("example", "tel-", "888002", "888001", "777001", "south"):
             said = said.replace(word, "") if word in query else said
     assert not [secret for secret in SECRETS if secret in said], said
+
+
+DEAR = {"rows": {"purchase": "lower(upper(lower(upper(lower(upper(region)))))) = 'north'"}}
+"""A condition that takes an engine longer than what a query asks of the rows: it would ask that first."""
+
+
+def test_hidden_rows_are_not_tried_by_a_query_s_own_conditions(place, tmp_path, monkeypatch):
+    """An error for one of them would tell what it holds."""
+    monkeypatch.setenv("SHOP_PASSWORD", "r")
+    with Registry.open(tmp_path / "sources.yaml", create=True) as registry:
+        registry.add("shop", {**place, "access": DEAR, "limits": {"timeout": 30}})
+        shop = registry.source("shop")
+        for condition in (
+            "CAST(note AS DECIMAL(9, 0)) > 0",
+            "1 / (amount - 777001) < 5",
+            "amount * 9000000000000000 > 0",
+        ):
+            (row,) = ask(shop, f"SELECT count(*) FROM purchase WHERE {condition}").rows
+            assert int(row[0]) == 3, condition
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ others, and NULL stays NULL. So they can be counted, grouped and joined, and tel
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 from helios.errors import QueryRejected
@@ -31,6 +32,9 @@ MASKS = {
 FENCES = {"sqlite": "LIMIT -1", "duckdb": "LIMIT 9223372036854775807", "postgres": "OFFSET 0",
           "mysql": "LIMIT 18446744073709551615"}  # fmt: skip
 """Keeps an engine from trying a query's own conditions on rows that are not to be seen, whose errors would tell."""
+FOLDING = ("sqlite", "duckdb", "postgres", "snowflake")
+"""Dialects in which two names without quotes are the same whatever their capitals."""
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 PLAIN = {"this", "db", "alias", "joins", "pivots", "sample", "laterals"}
 """Parts that a reference to a table may have."""
 
@@ -78,7 +82,7 @@ class SqlAccess:
                 if own and node.name.casefold() not in ("json_each", "json_tree"):
                     raise QueryRejected("tables that are read like functions are not open here", node.name)
                 continue
-            if not node.args.get("db") and node.name.casefold() in _names_in_scope(node):
+            if _is_own(node, self.dialect):
                 continue
             table = self._table(node)
             seen[node.alias_or_name.casefold()] = table
@@ -150,30 +154,45 @@ def token(key: str, value: object) -> str | None:
     return "m" + sha256(key.encode() + data).hexdigest()[:16]
 
 
-def count_of_tables(tree: "exp.Expr") -> int:
+def count_of_tables(tree: "exp.Expr", dialect: str) -> int:
     """How many references to tables a query has, names of its own aside."""
     from sqlglot import exp
 
     return sum(
-        isinstance(node.this, exp.Identifier)
-        and (bool(node.args.get("db")) or node.name.casefold() not in _names_in_scope(node))
-        for node in tree.find_all(exp.Table)
+        isinstance(node.this, exp.Identifier) and not _is_own(node, dialect) for node in tree.find_all(exp.Table)
     )
 
 
-def _names_in_scope(node: "exp.Expr") -> set[str]:
+def _is_own(node: "exp.Table", dialect: str) -> bool:
+    """Whether a table is a name that the query has introduced, as the engine compares names.
+
+    Where engines differ it is not: `WITH "T" AS …` names no `t` in PostgreSQL, `WITH T AS …` none in MariaDB.
+    """
+    return not node.args.get("db") and _identity(node.this, dialect) in _names_in_scope(node, dialect)
+
+
+def _identity(name: "exp.Expr", dialect: str) -> tuple[str, bool]:
+    """Names with the same one are the same to the engine."""
+    text, quoted = name.name, bool(name.args.get("quoted"))
+    return (text.translate(_ASCII_LOWER) if not quoted and dialect in FOLDING else text), quoted
+
+
+def _names_in_scope(node: "exp.Expr", dialect: str) -> set[tuple[str, bool]]:
     """What `WITH` has named where a node stands: all for the query itself, within a definition those before it."""
     from sqlglot import exp
 
-    names: set[str] = set()
+    def identity(cte: "exp.Expr") -> tuple[str, bool]:
+        return _identity(cte.args["alias"].this, dialect)
+
+    names: set[tuple[str, bool]] = set()
     below, here = node, node.parent
     while here is not None:
         if isinstance(here, exp.With):
-            names |= {other.alias.casefold() for other in _before(here.expressions, below)}
+            names |= {identity(other) for other in _before(here.expressions, below)}
             if here.args.get("recursive"):
-                names.add(below.alias.casefold())
+                names.add(identity(below))
         elif (having := here.args.get("with_") or here.args.get("with")) is not None and having is not below:
-            names |= {other.alias.casefold() for other in having.expressions}
+            names |= {identity(other) for other in having.expressions}
         below, here = here, here.parent
     return names
 

@@ -135,7 +135,8 @@ class SqlGuard:
             pieces = [piece.replace(KEY_PLACE, key) for piece in pieces]
         text = self._joined(tokens, pieces)
         read = text.replace(PLACE, "")
-        if count_of_tables(tree_of(self.dialect, read, tokens_of(self.dialect, read))) != len(replacements):
+        again = tree_of(self.dialect, read, tokens_of(self.dialect, read))
+        if count_of_tables(again, self.dialect) != len(replacements):
             raise QueryRejected("it cannot be told which tables this query reads; write it in a simpler way")
         return CheckedQuery(text, names, rewritten=True)
 
