@@ -16,6 +16,23 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
+class FilePlan:
+    """The files of a folder against an index, by their names within the folder."""
+
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    vanished: tuple[str, ...]
+    unchanged: int
+
+    def lines(self) -> list[str]:
+        """For people to read."""
+        kinds = {"new": self.new, "changed": self.changed, "vanished": self.vanished}
+        told = [f"{kind:10} {name}" for kind, names in kinds.items() for name in names]
+        counts = ", ".join(f"{len(names):,} {kind}" for kind, names in kinds.items())
+        return [*told, f"files      {counts}, {self.unchanged:,} unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """Counts of one change; `generation` is the snapshot that has it, the one before where nothing changed."""
 
@@ -36,6 +53,8 @@ class Change:
     missing: tuple[str, ...] = ()
     """Ids to delete that no record has."""
     rejected: tuple[Reject, ...] = ()
+    files: FilePlan | None = None
+    """Of a sync: what was done for which files, or would be done."""
     seconds: float = 0.0
 
     def record(self) -> dict[str, Any]:
@@ -45,6 +64,8 @@ class Change:
     def lines(self) -> list[str]:
         """For people to read."""
         told = [f"snapshot   {self.generation}, {_counted(self.parts, 'part')}; {self.seconds:.1f} s"]
+        if self.files:
+            told += self.files.lines()
         if self.tables or self.passages:
             rows = _counted(self.segments, "row")
             here = f", {self.replaced:,} of them in place of others" if self.replaced else ""

@@ -1,4 +1,4 @@
-"""`helios index add|update|delete|compact`: the commands that change an index while it is searched."""
+"""`helios index add|update|delete|sync|compact`: the commands that change an index while it is searched."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from indexing.living.change import Change
     from indexing.living.index import Index
+    from indexing.living.records import Reading
 
 NICE = 10
 """How much less a compaction is scheduled than others; of `nice`."""
@@ -125,21 +126,45 @@ def compact(
     _print(_open(index, wait, overrides).compact(whole=whole), as_json=as_json)
 
 
-CHANGES = (add, update, delete, compact)
+def sync(
+    index: IndexFolder,
+    folder: Annotated[Path, typer.Argument(help="Folder with tables and passages.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    on_error: OnError = "auto",
+    metadata: Metadata = None,
+    follow_links: FollowLinks = False,
+    fields: Fields = None,
+    wait: Wait = WAIT,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring an index to what a folder holds now, file by file: new ones, changed ones and those that have vanished.
+
+    Example: helios index sync my-index my-files --dry-run
+    """
+    reading = _reading(on_error, metadata, fields, follow=follow_links)
+    _print(_open(index, wait, overrides).sync(folder, reading, dry_run=dry_run), as_json=as_json)
+
+
+CHANGES = (add, update, delete, sync, compact)
 
 
 def _add(
     index: Path, corpus: Path, how: tuple[Literal["auto", "stop", "skip"], Path | None, str | None], wait: float,
     overrides: list[str] | None, *, follow: bool, as_json: bool, replacing: bool = False,
 ) -> None:  # fmt: skip
+    reading = _reading(*how, follow=follow)
+    source = sys.stdin.buffer if str(corpus) == "-" else corpus
+    _print(_open(index, wait, overrides).add_files(source, reading, replacing=replacing), as_json=as_json)
+
+
+def _reading(
+    on_error: Literal["auto", "stop", "skip"], metadata: Path | None, fields: str | None, *, follow: bool
+) -> "Reading":
     from helios.corpus.mapping import FieldMap
     from indexing.living.records import Reading
 
-    on_error, metadata, fields = how
-    mapping = FieldMap.parse(fields) if fields is not None else None
-    reading = Reading(on_error, metadata, follow, mapping)
-    source = sys.stdin.buffer if str(corpus) == "-" else corpus
-    _print(_open(index, wait, overrides).add_files(source, reading, replacing=replacing), as_json=as_json)
+    return Reading(on_error, metadata, follow, FieldMap.parse(fields) if fields is not None else None)
 
 
 def _open(index: Path, wait: float, overrides: list[str] | None) -> "Index":

@@ -24,6 +24,7 @@ from indexing.living.draft import Draft, Numbers
 from indexing.living.layers import placed_layer
 from indexing.living.merging import Moved, merge_corpus, merge_postings, merge_tokens
 from indexing.living.parts import placed_part
+from indexing.living.syncing import known_files, write_files
 from indexing.progress import Progress
 
 DELETED = 0.2
@@ -77,6 +78,8 @@ def merged(
         moved = merge_corpus(files, folder / "corpus", encoder, meter)
     with progress.stage("vectors") as meter:
         tokens = merge_tokens(moved, folder / "tokens", scratch, meter)
+    if known := known_files(snapshot.directory, (one.view for one in files)):
+        write_files(folder, known)
     store = CorpusStore.open(folder / "corpus")
     with progress.stage("lexical"):
         merge_postings(moved, store, folder / "lexical")

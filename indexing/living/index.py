@@ -30,8 +30,18 @@ from indexing.living.draft import Draft, Numbers
 from indexing.living.layers import placed_layer
 from indexing.living.links import Links, new_edges
 from indexing.living.parts import Codec, placed_part, write_part
-from indexing.living.records import Reading, Records, refuse_known, spooled, store_files, store_values
-from indexing.living.selection import Mask, by_part, live_table, of_sources, that_pass, with_ids
+from indexing.living.records import (
+    Reading,
+    Records,
+    refuse_known,
+    spooled,
+    store_files,
+    store_nothing,
+    store_values,
+    without_known,
+)
+from indexing.living.selection import Mask, by_part, known_ids, of_records, of_sources, that_pass, with_ids
+from indexing.living.syncing import Sync, plan_sync, write_files
 from indexing.living.workspace import remove_orphans, workspace
 from indexing.progress import Progress, SilentProgress
 from indexing.stage import BuildRequest
@@ -168,27 +178,74 @@ class Index:
         """What decides links."""
         return Links(self.config)
 
+    def sync(self, folder: Path | str, reading: Reading | None = None, *, dry_run: bool = False) -> Change:
+        """Bring the index to what a folder holds now: files that are new are added, changed ones read again.
+
+        What came from a file that has vanished is deleted, if a build or a sync of the folder brought it. Records that
+        came otherwise stay. `Change.files` names the files; with `dry_run` that is all. A record whose id another one
+        has is a reject.
+        """
+        started, reading = time.monotonic(), reading or Reading()
+        if dry_run:
+            with Snapshot.open(self.directory) as snapshot:
+                sync = self._plan(snapshot, IndexReader.of(snapshot), Path(folder), reading)
+                return Change(snapshot.manifest.generation, parts=len(snapshot.parts), files=sync.plan)
+        with self._writing() as writing, workspace(self.directory) as work:
+            sync = self._plan(writing.snapshot, writing.reader, Path(folder), reading)
+            corpus = writing.reader.corpus
+            mask = of_sources(corpus, (*sync.plan.changed, *sync.plan.vanished))
+            change = writing.unchanged()
+            if sync.paths or mask.any():
+                change = self._put(writing, work, mask, self._read(sync, corpus, mask, reading, work), sync=sync)
+        return replace(change, files=sync.plan, seconds=time.monotonic() - started)
+
+    def _plan(self, snapshot: Snapshot, reader: IndexReader, folder: Path, reading: Reading) -> Sync:
+        return plan_sync(self.directory, snapshot, reader.corpus, folder, follow_links=reading.follow_links)
+
+    def _read(self, sync: Sync, corpus: Corpus, mask: Mask, reading: Reading, work: Path) -> Stored:
+        """The records of new and changed files, without those whose id a record has that stays."""
+        place = work / "part" / "corpus"
+        if not sync.paths:
+            return store_nothing(place), ()
+        staged = sync.staged(work / "files")
+        store, rejected = store_files(
+            staged, work / "read", work, config=self.config, reading=replace(reading, follow_links=True),
+            progress=self.progress, may_be_empty=True,
+        )  # fmt: skip
+        store, more = without_known(store, place, known_ids(store, corpus, mask))
+        return store, (*rejected, *more)
+
     def _change(self, store: Callable[[Path], Stored], *, replacing: bool = False) -> Change:
         """Add what `store` puts into the workspace as a new part."""
         started = time.monotonic()
         with self._writing() as writing, workspace(self.directory) as work:
-            codec = Codec.of(writing.snapshot, writing.reader, self.encoder)
-            records, rejected = store(work)
+            stored = store(work)
             corpus = writing.reader.corpus
-            tables = [name for name in records.tables.ids() if live_table(corpus, name) is not None]
-            passages = [name for name in records.passages.ids() if corpus.passages.find(name) is not None]
+            mask = np.zeros(corpus.segment_count + len(corpus.passages), bool)
+            tables, passages = known_ids(stored[0], corpus, mask)
             if not replacing:
                 refuse_known((tables, passages))
-            mask = _of_records(corpus, tables, passages)
-            bereft = _bereft(writing.reader, mask) if mask.any() and self.links.source != "none" else {}
-            draft = writing.draft.without(by_part(writing.reader, mask), self.encoder) if mask.any() else writing.draft
-            draft, change = self._with_part(draft, codec, work, writing.unchanged(), bereft)
-            manifest = draft.commit()
-            change = replace(
-                _deleted(change, corpus, mask), generation=manifest.generation, replaced=len(tables) + len(passages),
-                rejected=rejected, parts=len(draft.parts),
-            )  # fmt: skip
-        return replace(change, seconds=time.monotonic() - started)
+            mask = of_records(corpus, tables, passages)
+            change = self._put(writing, work, mask, stored)
+        return replace(change, replaced=len(tables) + len(passages), seconds=time.monotonic() - started)
+
+    def _put(self, writing: "_Writing", work: Path, mask: Mask, stored: Stored, *, sync: Sync | None = None) -> Change:
+        """Commit that the marked nodes go and the stored records, which lie in the workspace, come."""
+        store, rejected = stored
+        bereft = _bereft(writing.reader, mask) if mask.any() and self.links.source != "none" else {}
+        draft = writing.draft.without(by_part(writing.reader, mask), self.encoder) if mask.any() else writing.draft
+        change = _deleted(replace(writing.unchanged(), rejected=rejected), writing.reader.corpus, mask)
+        if len(store.tables) or len(store.passages):
+            if sync:
+                write_files(work / "part", sync.read(store))
+            codec = Codec.of(writing.snapshot, writing.reader, self.encoder)
+            draft, change = self._with_part(draft, codec, work, change, bereft)
+        elif mask.any():
+            draft, edges = self._with_links(draft, draft.reader(), _by_number(draft, bereft), work)
+            change = replace(change, links=edges)
+        else:
+            return change
+        return replace(change, generation=draft.commit().generation, parts=len(draft.parts))
 
     def _with_part(
         self, draft: Draft, codec: Codec, work: Path, change: Change, bereft: dict[str, Numbers]
@@ -227,10 +284,7 @@ class Index:
         with Snapshot.open(self.directory) as snapshot, workspace(self.directory) as work:
             draft = Draft.of(snapshot)
             reader = draft.reader()
-            rows = {
-                at: bereft.get(files.view.part.name, np.zeros(0, np.int64)) for at, files in enumerate(reader.parts)
-            }
-            draft, edges = self._with_links(draft, reader, rows, work)
+            draft, edges = self._with_links(draft, reader, _by_number(draft, bereft), work)
             return replace(change, generation=draft.commit().generation, links=edges)
 
     @contextmanager
@@ -269,15 +323,9 @@ class _Writing:
         return Change(manifest.generation, parts=len(manifest.parts))
 
 
-def _of_records(corpus: Corpus, tables: list[str], passages: list[str]) -> Mask:
-    """The nodes of tables and of passages, each by its id among its kind."""
-    mask = np.zeros(corpus.segment_count + len(corpus.passages), bool)
-    for name in tables:
-        number = corpus.tables.number(name)
-        mask[int(corpus.segment_offsets[number]) : int(corpus.segment_offsets[number + 1])] = True
-    for name in passages:
-        mask[corpus.segment_count + corpus.passages.number(name)] = True
-    return mask
+def _by_number(draft: Draft, rows: dict[str, Numbers]) -> dict[int, Numbers]:
+    """Rows of parts by the parts' places instead of their names."""
+    return {at: rows[part.name] for at, part in enumerate(draft.parts) if part.name in rows}
 
 
 def _bereft(reader: IndexReader, mask: Mask) -> dict[str, Numbers]:

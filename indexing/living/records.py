@@ -46,9 +46,19 @@ def store_values(tables: Records, passages: Records, folder: Path) -> CorpusStor
 
 
 def store_files(
-    corpus: Path, folder: Path, work: Path, *, config: Config, reading: Reading, progress: Progress
+    corpus: Path,
+    folder: Path,
+    work: Path,
+    *,
+    config: Config,
+    reading: Reading,
+    progress: Progress,
+    may_be_empty: bool = False,
 ) -> tuple[CorpusStore, tuple[Reject, ...]]:
-    """Store the records of a file or a folder, as a build does; and what was rejected. CorpusError where nothing is."""
+    """Store the records of a file or a folder, as a build does; and what was rejected.
+
+    CorpusError where that is all, unless the store may be empty.
+    """
     request = BuildRequest(
         corpus, config, on_error=reading.on_error, metadata=reading.metadata, follow_links=reading.follow_links,
         mapping=reading.mapping,
@@ -57,11 +67,18 @@ def store_files(
     keep = work / "ingest"
     keep.mkdir(exist_ok=True)
     with progress.stage("ingest") as meter:
-        IngestStage().run(StageContext(request, {}, folder, work, keep, meter=meter))
+        IngestStage(may_be_empty=may_be_empty).run(StageContext(request, {}, folder, work, keep, meter=meter))
     lines = (keep / REJECTS_FILE).read_text(encoding="utf-8").splitlines()
     found = (json.loads(line) for line in lines)
     rejects = tuple(Reject(_name(corpus, one["file"]), one["line"], one["id"], one["reason"]) for one in found)
     return CorpusStore.open(folder), rejects
+
+
+def store_nothing(folder: Path) -> CorpusStore:
+    """A store without a record."""
+    with CorpusWriter(folder):
+        pass
+    return CorpusStore.open(folder)
 
 
 def spooled(stream: BinaryIO, work: Path) -> Path:
@@ -81,6 +98,23 @@ def refuse_known(known: tuple[list[str], list[str]]) -> None:
                 f"the index has {noun}{'s' if several else ''} {named(names)} already; `update` replaces "
                 f"{'records' if several else 'a record'} by id, and nothing was added"
             )
+
+
+def without_known(
+    store: CorpusStore, folder: Path, known: tuple[list[str], list[str]]
+) -> tuple[CorpusStore, tuple[Reject, ...]]:
+    """The store in another folder without the tables and passages of these ids, which are rejects."""
+    rejects: list[Reject] = []
+    with CorpusWriter(folder) as writer:
+        for records, names in zip((store.tables, store.passages), map(set, known), strict=True):
+            for record in records:
+                record_id = record.table_id if isinstance(record, Table) else record.passage_id
+                if record_id not in names:
+                    writer.add(record)
+                    continue
+                noun = "table" if isinstance(record, Table) else "passage"
+                rejects.append(Reject(record.source, None, record_id, f"the index has a {noun} of this id already"))
+    return CorpusStore.open(folder), tuple(rejects)
 
 
 def _name(corpus: Path, file: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.corpus import CorpusStore
 from helios.corpus.where import Where
 from helios.index.reader import Corpus, IndexReader
 from indexing.living.draft import Numbers
@@ -47,6 +48,32 @@ def live_table(corpus: Corpus, table_id: str) -> int | None:
     if number is None or corpus.segment_offsets[number] == corpus.segment_offsets[number + 1]:
         return None
     return number
+
+
+def of_records(corpus: Corpus, tables: Sequence[str], passages: Sequence[str]) -> Mask:
+    """The nodes (N) of tables and of passages that are there, each by its id among its kind."""
+    mask = _nothing(corpus)
+    for name in tables:
+        number = corpus.tables.number(name)
+        mask[int(corpus.segment_offsets[number]) : int(corpus.segment_offsets[number + 1])] = True
+    for name in passages:
+        mask[corpus.segment_count + corpus.passages.number(name)] = True
+    return mask
+
+
+def known_ids(store: CorpusStore, corpus: Corpus, going: Mask) -> tuple[list[str], list[str]]:
+    """Ids of a store's tables, and of its passages, that a corpus has too; not of nodes (N) that go."""
+    tables = [
+        name
+        for name in store.tables.ids()
+        if (number := live_table(corpus, name)) is not None and not going[int(corpus.segment_offsets[number])]
+    ]
+    passages = [
+        name
+        for name in store.passages.ids()
+        if (number := corpus.passages.find(name)) is not None and not going[corpus.segment_count + number]
+    ]
+    return tables, passages
 
 
 def by_part(reader: IndexReader, mask: Mask) -> dict[str, Numbers]:

@@ -25,6 +25,8 @@ class IngestStage:
     component: str | None = "corpus"
     inputs: tuple[str, ...] = ()
     settings: tuple[str, ...] = ("advanced.corpus",)
+    may_be_empty: bool = False
+    """Whether files that hold no record at all are no error."""
 
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The content of every input file, and what happens to bad records."""
@@ -61,7 +63,7 @@ class IngestStage:
                 record = sidecar.completed(parsed.record)
                 writer.add(record, more=parsed.more)
                 context.meter.advance(len(record.rows) if isinstance(record, Table) else 1)
-            if not len(writer):
+            if not len(writer) and not self.may_be_empty:
                 raise CorpusError(f"{request.corpus}: no table and no passage could be read{first_reason(files)}")
             if input_files(request.corpus, follow_links=request.follow_links) != before:
                 raise CorpusError(f"{request.corpus}: a file changed while it was read; run the build again")
