@@ -17,7 +17,7 @@ from helios.config import Config, load_config
 from helios.corpus import CorpusStore
 from helios.errors import HeliosError
 from helios.index.lock import WriteLock
-from helios.index.manifest import read_manifest
+from helios.index.manifest import BUILD_FOLDER, read_manifest
 from helios.index.reader import Corpus, IndexReader
 from helios.index.settings import search_settings
 from helios.index.snapshot import Snapshot, remove_retired
@@ -176,7 +176,7 @@ class Index:
     @once
     def links(self) -> Links:
         """What decides links."""
-        return Links(self.config)
+        return Links(self.config, self.directory / BUILD_FOLDER / "words")
 
     def sync(self, folder: Path | str, reading: Reading | None = None, *, dry_run: bool = False) -> Change:
         """Bring the index to what a folder holds now: files that are new are added, changed ones read again.

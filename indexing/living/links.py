@@ -3,6 +3,7 @@
 Numbers of rows and passages are those of the next snapshot (`Draft.reader`).
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +34,10 @@ class Decision:
 class Links:
     """Decides links by the settings of an index; keeps the linker and the words of passages for the next change."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, kept: Path) -> None:
+        """`kept` is a folder for the words of passages, which takes long to read; it may be removed at any time."""
         self.config = config
+        self._kept = kept
         self._words: dict[tuple[str, str], PassageWords] = {}
         self._over: tuple[object, TableLinker] | None = None
 
@@ -109,8 +112,22 @@ class Links:
     def _words_of(self, part: PartFiles) -> PassageWords:
         key = part.view.part.name, part.view.part.corpus_sha256
         if key not in self._words:
-            self._words[key] = words_of((passage.title, passage.text) for passage in part.corpus.passages)
+            path = self._kept / f"{key[0]}-{key[1][:16]}.npz"
+            words = PassageWords.load(path)
+            if words is None or words.passage_count != len(part.corpus.passages):
+                words = words_of((passage.title, passage.text) for passage in part.corpus.passages)
+                self._keep(words, path)
+            self._words[key] = words
         return self._words[key]
+
+    def _keep(self, words: PassageWords, path: Path) -> None:
+        """Keep the words of a part for later processes, in place of those of an earlier part of its name."""
+        self._kept.mkdir(parents=True, exist_ok=True)
+        for old in self._kept.glob(f"{path.name.partition('-')[0]}-*"):
+            old.unlink(missing_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        words.save(temporary)
+        temporary.replace(path)
 
 
 def new_edges(links: LinkArrays, reader: IndexReader) -> int:

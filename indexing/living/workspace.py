@@ -24,6 +24,7 @@ def workspace(index: Path) -> Iterator[Path]:
     """An empty folder of the index's file system, removed at the end."""
     place = index / BUILD_FOLDER / FOLDER
     place.mkdir(parents=True, exist_ok=True)
+    remove_orphans(index)
     folder, descriptor = _owned(place)
     try:
         yield folder
@@ -33,7 +34,7 @@ def workspace(index: Path) -> Iterator[Path]:
 
 
 def remove_orphans(index: Path) -> None:
-    """Delete what writers that are gone left behind."""
+    """Delete what writers that are gone left behind; those that work now hold their folders."""
     place = index / BUILD_FOLDER / FOLDER
     if place.is_dir():
         for folder in place.iterdir():
