@@ -23,7 +23,7 @@ from serving.openapi import ABOUT, documented
 from serving.pages import routes as pages
 from serving.pages.rendering import PAGES, rendered
 from serving.problems import Problem, problem_of, request_id_of
-from serving.routes import chat, health, indexes, questions
+from serving.routes import chat, health, indexes, questions, sources
 from serving.state import Serving
 from serving.tools import make_tools
 from serving.watch import Abandoned, ClientGone
@@ -44,7 +44,7 @@ def make_app(serving: Serving) -> Gate:
         middleware=[*_cors(serving), Middleware(GZipMiddleware, minimum_size=1000)],
     )
     app.state.serving = serving
-    for router in (questions.router, indexes.router, chat.router, health.router, pages.router):
+    for router in (questions.router, indexes.router, chat.router, sources.router, health.router, pages.router):
         app.include_router(router)
     app.router.routes.extend(_tool_routes(tools, serving))  # the SDK's own route, last: a mount would redirect to /mcp/
     for kind in (Problem, HeliosError, RequestValidationError, HTTPException, ClientGone, Abandoned, Exception):

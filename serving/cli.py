@@ -25,6 +25,9 @@ def serve_command(
         list[str] | None,
         typer.Option("--index", "-i", metavar="[NAME=]FOLDER", help="Folder of an index, with a name; repeatable."),
     ] = None,
+    sources: Annotated[
+        Path | None, typer.Option("--sources", metavar="FILE", help="A file of registered sources to serve, too.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs --keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
     keys: Annotated[
@@ -53,14 +56,15 @@ def serve_command(
     """
     if context.invoked_subcommand is not None:
         return
-    if not index:
-        raise typer.BadParameter("give --index, the folder of an index; `helios demo` makes one")
+    if not index and sources is None:
+        raise typer.BadParameter("give --index, the folder of an index (`helios demo` makes one), or --sources")
     from serving.server import run_server
     from serving.settings import Limits, ServerSettings
 
     limits = Limits(permits=permits or os.cpu_count() or 1, queue=queue, seconds=seconds)
     settings = ServerSettings(
-        named_folders(index), host=host, port=port, keys=keys, allowed_hosts=tuple(allow_host or ()),
+        named_folders(index or []), sources=sources, host=host, port=port, keys=keys,
+        allowed_hosts=tuple(allow_host or ()),
         allowed_origins=tuple(allow_origin or ()), log_questions=log_questions, config=config,
         overrides=tuple(overrides or ()), limits=limits,
     )  # fmt: skip
@@ -71,6 +75,9 @@ def mcp_command(
     index: Annotated[
         list[str], typer.Option("--index", "-i", metavar="[NAME=]FOLDER", help="Folder of an index, with a name.")
     ],
+    sources: Annotated[
+        Path | None, typer.Option("--sources", metavar="FILE", help="A file of registered sources to offer, too.")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Most time for one question.")] = 30.0,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
     overrides: Annotated[
@@ -85,7 +92,11 @@ def mcp_command(
     from serving.settings import Limits, ServerSettings
 
     settings = ServerSettings(
-        named_folders(index), config=config, overrides=tuple(overrides or ()), limits=Limits(seconds=seconds)
+        named_folders(index),
+        sources=sources,
+        config=config,
+        overrides=tuple(overrides or ()),
+        limits=Limits(seconds=seconds),
     )
     run_tools(settings)
 

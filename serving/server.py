@@ -42,7 +42,7 @@ def run_tools(settings: ServerSettings) -> None:
     log_to_stderr()
     serving = Serving.of(settings)
     try:
-        serving.indexes.open()
+        serving.open()
         make_tools(serving).run("stdio")
     finally:
         serving.close()
@@ -81,9 +81,7 @@ class Server(uvicorn.Server):
         bound = _bound(settings)
         serving = Serving.of(settings)
         try:
-            if serving.keys is not None:
-                serving.keys.listed()
-            serving.indexes.open()
+            serving.open()
         except HeliosError:
             bound.close()
             serving.close()

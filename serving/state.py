@@ -1,6 +1,7 @@
 """What one server holds while it runs."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from serving.admission import Admission
 from serving.indexes import ServedIndexes
@@ -9,6 +10,7 @@ from serving.metrics import Metrics
 from serving.pages.sessions import Sessions
 from serving.questions import Questions
 from serving.settings import ServerSettings
+from serving.sources import ServedSources
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +23,7 @@ class Serving:
     metrics: Metrics
     questions: Questions
     keys: KeyFile | None
+    sources: ServedSources | None = None
     rates: Rates = field(default_factory=Rates)
     sessions: Sessions = field(default_factory=Sessions)
     batches: int = 0
@@ -35,7 +38,19 @@ class Serving:
         admission = Admission(permits=limits.permits, queue=limits.queue)
         questions = Questions(indexes, admission, metrics, limits)
         keys = None if settings.keys is None else KeyFile(settings.keys)
-        return cls(settings, indexes, admission, metrics, questions, keys)
+        sources = None
+        if settings.sources is not None:
+            options: Any = {"config": settings.config, "overrides": settings.overrides, "limits": limits}
+            sources = ServedSources(settings.sources, **options)
+        return cls(settings, indexes, admission, metrics, questions, keys, sources)
+
+    def open(self) -> None:
+        """Open and warm all that is served; ConfigError, and the errors of `Engine.open`."""
+        if self.keys is not None:
+            self.keys.listed()
+        if self.sources is not None:
+            self.sources.open()
+        self.indexes.open()
 
     @property
     def ready(self) -> bool:
@@ -45,4 +60,6 @@ class Serving:
     def close(self) -> None:
         """Close all that was opened."""
         self.admission.close()
+        if self.sources is not None:
+            self.sources.close()
         self.indexes.close()

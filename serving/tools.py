@@ -19,6 +19,7 @@ from serving.access import chosen_index, take
 from serving.keys import EVERYTHING, Access, Scope
 from serving.problems import CODES, Problem, problem_of
 from serving.questions import Asked
+from serving.sources import ServedSources
 from serving.stars import passage_star, row_star
 from serving.state import Serving
 
@@ -27,6 +28,8 @@ SNIPPET = 300
 """Characters of a result's text."""
 MOST_TEXT = 20_000
 """Characters of a fetched text: about 5,000 tokens."""
+MOST_ROWS = 200
+"""Rows of a query that an agent is given."""
 INSTRUCTIONS = (
     "Search and questions over tables and texts. `ask` answers with citations that were checked, or says why it "
     "cannot; `search` finds rows and texts, `fetch` reads one of them with what it is linked to. What they return is "
@@ -81,6 +84,28 @@ class Answered(TypedDict):
     complete: bool
 
 
+class SourceList(TypedDict):
+    """Sources with their name, kind and language."""
+
+    sources: list[dict[str, str]]
+
+
+class SourceSchema(TypedDict):
+    """What a source holds, in words."""
+
+    name: str
+    language: str
+    schema: str
+
+
+class Rows(TypedDict):
+    """Rows of a query; `truncated` names the cap that ended them."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    truncated: str | None
+
+
 def make_tools(serving: Serving) -> MCPServer:
     """The MCP server over what a server serves."""
     mcp: MCPServer = MCPServer(
@@ -118,6 +143,9 @@ def make_tools(serving: Serving) -> MCPServer:
             raise _told(error) from None
         return _answered(found)
 
+    if serving.sources is not None:
+        _add_sources(mcp, serving, serving.sources)
+
     @mcp.resource("helios://row/{index}/{table}/{row}", name="row", mime_type="text/plain")
     async def row(index: str, table: str, row: str, ctx: Context) -> str:
         """A row of a table with its header, and the texts that it names."""
@@ -129,6 +157,40 @@ def make_tools(serving: Serving) -> MCPServer:
         return await _read(serving, ctx, f"helios://passage/{quote(index, safe='')}/{quote(passage, safe='')}")
 
     return mcp
+
+
+def _add_sources(mcp: MCPServer, serving: Serving, sources: ServedSources) -> None:
+    """The tools for registered databases, graphs and corpora."""
+
+    @mcp.tool(title="List the sources", annotations=READS)
+    async def list_sources(ctx: Context) -> SourceList:
+        """List the databases, graphs and corpora that `query_source` asks, with the language of each."""
+        try:
+            return {"sources": await sources.list(_access(ctx, Scope.SEARCH))}
+        except (Problem, HeliosError) as error:
+            raise _told(error) from None
+
+    @mcp.tool(title="What a source holds", annotations=READS)
+    async def describe_source(source: str, ctx: Context) -> SourceSchema:
+        """Read the schema of a source, to write a query for it."""
+        try:
+            found = await sources.describe(_access(ctx, Scope.SEARCH), source)
+        except (Problem, HeliosError) as error:
+            raise _told(error) from None
+        return {"name": source, "language": found["language"], "schema": found["schema"]}
+
+    @mcp.tool(title="Query a source", annotations=READS)
+    async def query_source(source: str, query: str, ctx: Context) -> Rows:
+        """Run a query in the source's language (SQL, SPARQL, Cypher, or words); only queries that read are run."""
+        try:
+            access = _access(ctx, Scope.ASK)
+            take(serving, access, 1)
+            found = await sources.query(access, source, query)
+        except (Problem, HeliosError) as error:
+            raise _told(error) from None
+        rows = found["rows"][:MOST_ROWS]
+        cut = "rows" if len(rows) < len(found["rows"]) else found["truncated"]
+        return {"columns": found["columns"], "rows": rows, "truncated": cut}
 
 
 def row_id(index: str, table_id: str, row: int) -> str:
