@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helios.models.adapters import adapter_tensors, add_adapter, save_adapter
+from helios.errors import ModelError
+from helios.models.adapters import adapter_tensors, add_adapter, read_adapter, save_adapter
 from helios.models.base import find_base_model
 from helios.models.bert import load_bert
 from training.trainer import ParameterGroup
@@ -51,6 +52,17 @@ class AdaptedRecipe:
         self.base = find_base_model(None)
         self.model = AdaptedModel(self.base.folder, heads, rank=rank, scale=scale).to(torch.device(device))
         self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+
+    def begin_from(self, path: Path) -> None:
+        """Take over the adapter of a file, without its heads; ModelError for one of another rank or base."""
+        scale, tensors = read_adapter(path)
+        with torch.no_grad():
+            for name, parameter in self.model.bert.named_parameters():
+                if parameter.requires_grad:
+                    found = tensors.get(name)
+                    if found is None or found.shape != parameter.shape or scale != self.scale:
+                        raise ModelError(f"{path}: {name} does not fit an adapter of this rank, scale and base")
+                    parameter.copy_(found)
 
     def parameter_groups(self) -> Sequence[ParameterGroup]:
         """The adapter, and the heads, which learn faster."""

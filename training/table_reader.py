@@ -9,12 +9,13 @@ question's programs; they learn from the programs whose result is the answer. Th
 trees that have seen nothing of the same source: real questions of each index, and made ones, are a source each.
 """
 
+import json
 import os
 import random
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ from helios.models.card import ModelCard, data_file, write_card
 from helios.models.trees import Trees
 from helios.reading.tables.columns import FILE as COLUMNS
 from helios.reading.tables.columns import ColumnReader
-from helios.reading.tables.programs import execute
 from helios.reading.tables.reader import (
     DOUBTS,
     EXECUTED,
@@ -42,9 +42,15 @@ from helios.reading.tables.reader import (
     Confidence,
     Sheets,
     all_programs,
+    best_executed,
+    doubts_of,
+    log_odds,
+    own_odds,
     table_question,
 )
 from helios.reading.tables.reader import ROLE as CARD_ROLE
+from helios.reading.tables.rivals import FILE as RIVALS_FILE
+from helios.reading.tables.rivals import RIVALS, Rival, RivalReader
 from helios.reading.tables.sheet import Sheet
 from training.errors import TrainingError
 from training.log import LogRow
@@ -73,8 +79,10 @@ class TableReaderSettings(Section):
     per_table: int = Field(default=6, ge=1)
     largest: int = Field(default=400, ge=2)
     """Rows of the largest table that questions are made about."""
-    negatives: int = Field(default=300, ge=1)
-    """Wrong programs of a question that are learned from, drawn at random."""
+    rivals: Path | None = None
+    """Folder that `helios train table-rivals` wrote, from other questions than these; None is the packaged model."""
+    kept: int = Field(default=250, ge=EXECUTED)
+    """Programs of a question that are learned from: the best by the packaged trees, which are hard to tell apart."""
     trees: int = Field(default=300, ge=1)
     leaves: int = Field(default=15, ge=2)
     learning_rate: float = Field(default=0.05, gt=0.0)
@@ -97,12 +105,14 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The programs of a question that have a result: features (N, F), which are right, and which give the same."""
+    """The best programs of a question that have a result: features (N, F), which are right, which give the same."""
 
     source: str
     features: FloatArray
     right: NDArray[np.bool_]
     answers: NDArray[np.int32]
+    question: str
+    rivals: tuple[Rival, ...]
 
 
 def train_table_reader(
@@ -122,14 +132,15 @@ def train_table_reader(
 
     examples: list[Example] = []
     encoder = ""
-    columns = (settings.columns or WEIGHTS) / COLUMNS
-    reader = ColumnReader(find_base_model(), columns, threads=os.cpu_count() or 1)
+    base, threads = find_base_model(), os.cpu_count() or 1
+    columns, rivals = (settings.columns or WEIGHTS) / COLUMNS, (settings.rivals or WEIGHTS) / RIVALS_FILE
     files = [*settings.questions, *[None] * len(settings.indexes)]
     for index, questions in zip(settings.indexes, files, strict=False):
         with Engine.open(index, overrides=LIGHT) as engine:
             encoder = engine.index.encoder["fingerprint"]
             kept = out / "examples" / f"{index.name}.npz"
             if not kept.is_file():
+                reader = ColumnReader(base, columns, threads=threads)
                 mined = []
                 for example in mine(engine, lessons(engine, questions, settings), settings, reader):
                     mined.append(example)
@@ -138,11 +149,13 @@ def train_table_reader(
                 write_examples(kept, mined)
             examples += read_examples(kept)
     left_out = predict_left_out(examples, settings)
-    confidence, scores = fit_confidence(examples, left_out)
+    read = read_rivals(examples, left_out, RivalReader(base, rivals, threads=threads))
+    confidence, scores = fit_confidence(read)
     trees = Trees.of(fit_trees(examples, settings))
     out.mkdir(parents=True, exist_ok=True)
     trees.save(out / TREES)
     shutil.copyfile(columns, out / COLUMNS)
+    shutil.copyfile(rivals, out / RIVALS_FILE)
     card = ModelCard(
         name=CARD_ROLE,
         role=CARD_ROLE,
@@ -156,7 +169,7 @@ def train_table_reader(
         needs={"encoder": encoder},
         values={"confidence": asdict(confidence)},
     )
-    write_card(out, card, weights=[TREES, COLUMNS])
+    write_card(out, card, weights=[TREES, COLUMNS, RIVALS_FILE])
     return scores
 
 
@@ -167,6 +180,7 @@ def _named(settings: TableReaderSettings) -> dict[str, Any]:
         "indexes": [path.name for path in settings.indexes],
         "questions": questions,
         "columns": settings.columns and settings.columns.name,
+        "rivals": settings.rivals and settings.rivals.name,
     }
 
 
@@ -199,34 +213,30 @@ def mine(
 ) -> Iterator[Example]:
     """Every question's programs over the tables that the engine finds."""
     sheets = Sheets(engine.corpus.tables, engine.encoder)
-    chance = np.random.default_rng(settings.seed)
+    trees = Trees.read(WEIGHTS / TREES)
+    used = [FEATURES.index(name) for name in trees.features]
     for lesson in asked:
         evidence = engine.search(lesson.question, k=50)
-        rows: list[FloatArray] = []
-        right: list[bool] = []
-        answers: list[int] = []
-        known: dict[str, int] = {}
         question = table_question(lesson.question, engine.encoder.encode_question(lesson.question))
-        for programs in all_programs(question, evidence, sheets, reader):
-            for number in range(len(programs.parts)):
-                result = execute(programs.program(number))
-                if result is not None:
-                    rows.append(programs.features[number])
-                    right.append(same_items(result.items, lesson.items))
-                    key = " | ".join(sorted(item.casefold() for item in result.items))
-                    answers.append(known.setdefault(key, len(known)))
-        features = np.array(rows, np.float32).reshape(len(rows), len(FEATURES))
-        flags = np.array(right, bool)
-        wrong = np.flatnonzero(~flags)
-        wrong = chance.choice(wrong, min(settings.negatives, len(wrong)), replace=False)
-        kept = np.concatenate([np.flatnonzero(flags)[:100], wrong])
-        yield Example(lesson.source, features[kept], flags[kept], np.array(answers, np.int32)[kept])
+        found = all_programs(question, evidence, sheets, reader)
+        best = best_executed(found, [trees.sums(one.features[:, used]) for one in found], most=settings.kept)
+        known: dict[str, int] = {}
+        answers = [known.setdefault(result.key, len(known)) for result in best.results]
+        yield Example(
+            lesson.source,
+            best.features,
+            np.array([bool(lesson.items) and same_items(one.items, lesson.items) for one in best.results], bool),
+            np.array(answers, np.int32),
+            lesson.question,
+            tuple(map(Rival.of, best.programs, best.results)),
+        )
 
 
 def write_examples(path: Path, examples: Sequence[Example]) -> None:
     """Keep what was mined: a recipe that is run again does not search again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.with_suffix(".tmp.npz")
+    texts = json.dumps([[e.question, [astuple(rival) for rival in e.rivals]] for e in examples])
     np.savez(
         whole,
         sources=[e.source for e in examples],
@@ -234,6 +244,7 @@ def write_examples(path: Path, examples: Sequence[Example]) -> None:
         features=np.concatenate([e.features for e in examples]),
         right=np.concatenate([e.right for e in examples]),
         answers=np.concatenate([e.answers for e in examples]),
+        texts=np.frombuffer(texts.encode(), np.uint8),
     )
     whole.replace(path)
 
@@ -242,8 +253,12 @@ def read_examples(path: Path) -> list[Example]:
     """What `write_examples` kept."""
     with np.load(path) as file:
         bounds = np.cumsum(file["sizes"])[:-1]
-        parts = (np.split(file[name], bounds) for name in ("features", "right", "answers"))
-        return [Example(str(source), *arrays) for source, *arrays in zip(file["sources"], *parts, strict=True)]
+        parts = [np.split(file[name], bounds) for name in ("features", "right", "answers")]
+        texts = json.loads(file["texts"].tobytes())
+        return [
+            Example(str(source), *arrays, question, tuple(Rival(*one) for one in rivals))
+            for source, *arrays, (question, rivals) in zip(file["sources"], *parts, texts, strict=True)
+        ]
 
 
 def same_items(items: Sequence[str], gold: Sequence[Sequence[str]]) -> bool:
@@ -306,30 +321,73 @@ def predict_left_out(examples: Sequence[Example], settings: TableReaderSettings)
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of a question as the trees and the reader of rivals see them, largest share first."""
+
+    example: Example
+    best: tuple[int, ...]
+    """Numbers of their best programs."""
+    scores: FloatArray
+    """Of the best programs, EXECUTED at most."""
+    places: NDArray[np.int64]
+    """The place of each one's answer in `best`."""
+    odds: FloatArray
+    """Log-odds of the answers that were read."""
+
+    def shares(self, temperature: float) -> FloatArray:
+        """Of each answer (A)."""
+        found = np.exp((self.scores - self.scores.max()) / temperature)
+        return np.bincount(self.places, weights=found / found.sum(), minlength=len(self.best)).astype(np.float32)
+
+
+def read_rivals(examples: Sequence[Example], scores: Sequence[FloatArray], reader: RivalReader) -> list[Answers]:
+    """The answers of every example that has any, the first ones read side by side."""
+    found = []
+    for example, values in zip(examples, scores, strict=True):
+        if not len(values):
+            continue
+        order = np.argsort(-values, kind="stable")[:EXECUTED]
+        shares = np.exp(values[order] - values[order[0]])
+        given, where = np.unique(example.answers[order], return_inverse=True)
+        ranked = np.argsort(-np.bincount(where, weights=shares), kind="stable")
+        best = [int(order[np.flatnonzero(where == answer)[0]]) for answer in ranked]
+        places = np.argsort(ranked)[where]
+        odds = reader.read(example.question, [example.rivals[number] for number in best[:RIVALS]])
+        found.append(Answers(example, tuple(best), values[order], places, odds))
+    return found
+
+
 TEMPERATURES = (0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+RIVAL_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 
-def fit_confidence(examples: Sequence[Example], scores: Sequence[FloatArray]) -> tuple[Confidence, dict[str, float]]:
-    """The temperature with most right answers, then a logistic curve; and the measures of sources left out."""
-    pairs = [(example, values) for example, values in zip(examples, scores, strict=True) if len(values)]
-    chosen = {t: [_chosen(example, values, t) for example, values in pairs] for t in TEMPERATURES}
-    right = {
-        t: np.array([e.right[at] for (e, _), (at, _) in zip(pairs, found, strict=True)]) for t, found in chosen.items()
-    }
-    temperature = max(TEMPERATURES, key=lambda t: float(right[t].mean()))
-    shares = np.clip([share for _, share in chosen[temperature]], 1e-4, 1 - 1e-4)
-    features = np.array([e.features[at] for (e, _), (at, _) in zip(pairs, chosen[temperature], strict=True)])
-    doubts = features[:, [FEATURES.index(name) for name in DOUBTS]]
-    rows = np.column_stack([np.log(shares / (1 - shares)), doubts]).astype(np.float64)
-    wanted = right[temperature].astype(np.float64)
-    sources = [example.source for example, _ in pairs]
-    counts = np.array([1.0 / sources.count(source) for source in sources])  # each source counts the same
-    weights, intercept = fit_logistic(rows, wanted, decay=1e-3, counts=counts * len(counts) / counts.sum())
-    confidence = Confidence(
-        temperature, float(intercept), float(weights[0]), dict(zip(DOUBTS, map(float, weights[1:]), strict=True))
-    )
-    said = 1 / (1 + np.exp(-(rows @ weights + intercept)))
-    measured = {"questions": float(len(examples))}
+def fit_confidence(read: Sequence[Answers]) -> tuple[Confidence, dict[str, float]]:
+    """The temperature and the weight of rivals with most right answers, each source counting the same, then a logistic
+    curve; and the measures of sources left out."""
+    sources = [one.example.source for one in read]
+    counts = np.array([1.0 / sources.count(source) for source in sources])
+
+    def chosen(confidence: Confidence) -> tuple[list[int], FloatArray]:
+        """Place and share of the answer to each question."""
+        shares = [confidence.weigh(one.shares(confidence.temperature), one.odds) for one in read]
+        return [int(np.argmax(of)) for of in shares], np.array([of.max() for of in shares])
+
+    def right(places: Sequence[int]) -> NDArray[np.bool_]:
+        return np.array([one.example.right[one.best[at]] for one, at in zip(read, places, strict=True)])
+
+    tried = [Confidence(t, 0.0, 1.0, {}, w) for t in TEMPERATURES for w in RIVAL_WEIGHTS]
+    best = max(tried, key=lambda one: float(counts @ right(chosen(one)[0])))
+    places, shares = chosen(best)
+    wanted = right(places).astype(np.float64)
+    rows = np.array([
+        [log_odds(float(share)), *doubts_of(one.odds, own_odds(one.odds, at), one.example.features[one.best[at]])]
+        for one, at, share in zip(read, places, shares, strict=True)
+    ])  # fmt: skip
+    weights, said = _weights(rows, wanted, sources, decay=DECAY)
+    doubts = dict(zip(DOUBTS, map(float, weights[1:-1]), strict=True))
+    confidence = Confidence(best.temperature, float(weights[-1]), float(weights[0]), doubts, best.rival)
+    measured = {"questions": float(len(read))}
     for source in sorted(set(sources)):
         here = np.array([name == source for name in sources])
         measured[f"{source}: right, left out"] = float(wanted[here].mean())
@@ -340,17 +398,30 @@ def fit_confidence(examples: Sequence[Example], scores: Sequence[FloatArray]) ->
     return confidence, measured
 
 
-def _chosen(example: Example, scores: FloatArray, temperature: float) -> tuple[int, float]:
-    """The best program of the answer with the largest share, and that share, as the reader chooses among its best."""
-    order = np.argsort(-scores, kind="stable")[:EXECUTED]
-    shares = np.exp((scores[order] - scores[order[0]]) / temperature)
-    shares /= shares.sum()
-    sums: dict[int, float] = {}
-    for number, share in zip(order.tolist(), shares.tolist(), strict=True):
-        answer = int(example.answers[number])
-        sums[answer] = sums.get(answer, 0.0) + share
-    best = max(sums, key=lambda answer: sums[answer])
-    return next(n for n in order.tolist() if example.answers[n] == best), sums[best]
+DECAY = 1e-2
+"""Holds the weights of the confidence small: some hundred questions of each source must not be learned by heart."""
+
+
+def _weights(
+    rows: NDArray[np.float64], wanted: NDArray[np.float64], sources: Sequence[str], *, decay: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights with the intercept last, each source counting the same; and what is said of each row by others that have
+    not seen its source."""
+
+    def fit(kept: NDArray[np.bool_]) -> NDArray[np.float64]:
+        names = [source for source, keep in zip(sources, kept, strict=True) if keep]
+        counts = np.array([1.0 / names.count(name) for name in names])
+        found, intercept = fit_logistic(
+            rows[kept], wanted[kept], decay=decay, counts=counts * len(counts) / counts.sum()
+        )
+        return np.append(found, intercept)
+
+    said = np.zeros(len(wanted))
+    for source in set(sources):
+        here = np.array([name == source for name in sources])
+        weights = fit(~here)
+        said[here] = 1 / (1 + np.exp(-(rows[here] @ weights[:-1] + weights[-1])))
+    return fit(np.ones(len(wanted), bool)), said
 
 
 ROLE = Role(TableReaderSettings, train_table_reader)

@@ -67,7 +67,7 @@ def apply_adapter(bert: Bert, path: Path) -> dict[str, Tensor]:
 
     Raises ModelError for a file that cannot be read or does not fit the encoder.
     """
-    scale, tensors = _read(path)
+    scale, tensors = read_adapter(path)
     parameters: dict[str, Any] = dict(bert.named_parameters())
     for name in sorted(tensors):
         if name.endswith(".delta"):
@@ -91,7 +91,8 @@ def _add(parameter: Tensor | None, delta: Tensor, what: str) -> None:
         parameter += delta
 
 
-def _read(path: Path) -> tuple[float, dict[str, Tensor]]:
+def read_adapter(path: Path) -> tuple[float, dict[str, Tensor]]:
+    """Scale and tensors of a file, in fp32; ModelError for one that cannot be read."""
     from safetensors import SafetensorError, safe_open
 
     try:

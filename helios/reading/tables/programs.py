@@ -107,6 +107,11 @@ class Result:
         """The answer in one line."""
         return ", ".join(self.items)
 
+    @property
+    def key(self) -> str:
+        """The same for results that name the same."""
+        return " | ".join(sorted(item.casefold() for item in self.items))
+
 
 def selected(sheet: Sheet, matches: Sequence[Match]) -> NDArray[np.bool_]:
     """bool (R): rows that all matches hold for."""

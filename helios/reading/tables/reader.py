@@ -1,6 +1,6 @@
 """The reader of tables: the likeliest program over the tables of the evidence, its answer, and how sure it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +23,8 @@ from helios.reading.tables.columns import ColumnReader, TableText, column_featur
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
+from helios.reading.tables.rivals import FILE as RIVALS_FILE
+from helios.reading.tables.rivals import RIVALS, Rival, RivalReader
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
 from helios.types import Evidence, SegmentId, Table
@@ -46,12 +48,14 @@ ROLE = "table-reader"
 TREES = "trees.txt"
 EXECUTED = 40
 """Best programs that are executed, over all tables."""
-DOUBTS = (
+OF_PROGRAM = (
     "unexplained", "most_unexplained", "words_unexplained", "table_probability", "row_probability", "table_rank",
     "title_similarity", "from_evidence", "least_share", "set_content", "header_rest", "content", "unused",
     "read_table", "read_column", "read_where", "read_total",
 )  # fmt: skip
-"""Features of the best program that its confidence is read from, beside its share of all scores."""
+"""Features of the best program that its confidence is read from."""
+DOUBTS = (*OF_PROGRAM, "rival_odds", "rival_chance")
+"""And the log-odds of the answer by the reader of rivals, and the logarithm of its chance."""
 
 
 class Tables(Protocol):
@@ -174,21 +178,49 @@ class TableAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """From a program's share of all scores, and what speaks against it, to the chance that it is right."""
+    """From the trees' shares and what the reader of rivals says to the chance that an answer is right."""
 
     temperature: float
     intercept: float
     share: float
     """Weight of the log-odds of the share."""
     doubts: Mapping[str, float]
-    """Weights of features, by name."""
+    """Weights of features, by name (`DOUBTS`)."""
+    rival: float = 0.0
+    """Weight of the log-odds of the reader of rivals beside the logarithm of the trees' share."""
 
-    def of(self, share: float, features: FloatArray) -> float:
-        """The chance of an answer whose best program has these features."""
-        share = min(max(share, 1e-4), 1 - 1e-4)
-        odds = self.intercept + self.share * float(np.log(share / (1 - share)))
-        odds += sum(weight * float(features[FEATURES.index(name)]) for name, weight in self.doubts.items())
-        return float(1 / (1 + np.exp(-odds)))
+    def weigh(self, shares: Sequence[float], odds: Sequence[float]) -> FloatArray:
+        """New shares of answers (A): those of the trees with the log-odds of the first ones, others get the least."""
+        if not len(shares):
+            return np.zeros(0, np.float32)
+        said = [own_odds(odds, at) for at in range(len(shares))]
+        scores = np.log(np.maximum(shares, 1e-9)) + self.rival * np.array(said)
+        found = np.exp(scores - scores.max())
+        return np.asarray(found / found.sum(), np.float32)
+
+    def of(self, share: float, odds: Sequence[float], own: float, features: FloatArray) -> float:
+        """The chance of an answer whose best program has these features; `own` are its log-odds among `odds`."""
+        known = doubts_of(odds, own, features)
+        said = self.intercept + self.share * log_odds(share)
+        said += sum(weight * known[DOUBTS.index(name)] for name, weight in self.doubts.items())
+        return float(1 / (1 + np.exp(-said)))
+
+
+def log_odds(share: float) -> float:
+    """Of a share, held away from 0 and 1."""
+    share = min(max(share, 1e-4), 1 - 1e-4)
+    return float(np.log(share / (1 - share)))
+
+
+def own_odds(odds: Sequence[float], place: int) -> float:
+    """Those of an answer; the least ones for an answer that was not read."""
+    return float(odds[place] if place < len(odds) else min(odds, default=0.0))
+
+
+def doubts_of(odds: Sequence[float], own: float, features: FloatArray) -> list[float]:
+    """What a confidence is read from beside the share (`DOUBTS`)."""
+    everything = float(np.logaddexp.reduce([0.0, *odds]))
+    return [*(float(features[FEATURES.index(name)]) for name in OF_PROGRAM), own, own - everything]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,27 +232,31 @@ class Executed:
     features: FloatArray
     scores: FloatArray
 
-    def answers(self, confidence: Confidence) -> list[tuple[int, float]]:
-        """(number of its best program, chance) of each answer, likeliest first: equal answers share their scores."""
+    def shares(self, temperature: float) -> list[tuple[int, float]]:
+        """(number of its best program, share of all scores) of each answer, largest first: equal answers are one."""
         if not self.programs:
             return []
-        shares = np.exp((self.scores - self.scores.max()) / confidence.temperature)
+        shares = np.exp((self.scores - self.scores.max()) / temperature)
         shares /= shares.sum()
         best: dict[str, int] = {}
         sums: dict[str, float] = {}
         for number, result in enumerate(self.results):
-            key = " | ".join(sorted(item.casefold() for item in result.items))
-            best.setdefault(key, number)
-            sums[key] = sums.get(key, 0.0) + float(shares[number])
-        ranked = sorted(best, key=lambda key: -sums[key])
-        return [(best[key], confidence.of(sums[key], self.features[best[key]])) for key in ranked]
+            best.setdefault(result.key, number)
+            sums[result.key] = sums.get(result.key, 0.0) + float(shares[number])
+        return [(best[key], sums[key]) for key in sorted(best, key=lambda key: -sums[key])]
+
+    def rivals(self, best: Sequence[tuple[int, float]]) -> list[Rival]:
+        """The first of these answers as they are read side by side."""
+        return [Rival.of(self.programs[number], self.results[number]) for number, _ in best[:RIVALS]]
 
 
 class TableReader:
     """Reads whole tables; holds no state of a question, so threads may share it."""
 
-    def __init__(self, trees: Trees, confidence: Confidence, sheets: Sheets, reader: ColumnReader) -> None:
-        self.trees, self.confidence, self.sheets, self.columns = trees, confidence, sheets, reader
+    def __init__(
+        self, trees: Trees, confidence: Confidence, sheets: Sheets, reader: ColumnReader, rivals: RivalReader
+    ) -> None:
+        self.trees, self.confidence, self.sheets, self.columns, self.rivals = trees, confidence, sheets, reader, rivals
         self._used = [FEATURES.index(name) for name in trees.features]
 
     @classmethod
@@ -237,41 +273,52 @@ class TableReader:
         if unknown:
             raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
         try:
-            reader = ColumnReader(find_base_model(), folder / columns.FILE, runtime=runtime, threads=threads)
-            return cls(trees, Confidence(**card.values["confidence"]), sheets, reader)
+            base = find_base_model()
+            reader = ColumnReader(base, folder / columns.FILE, runtime=runtime, threads=threads)
+            rivals = RivalReader(base, folder / RIVALS_FILE, runtime=runtime, threads=threads)
+            return cls(trees, Confidence(**card.values["confidence"]), sheets, reader, rivals)
         except (KeyError, TypeError) as error:
             raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
 
     def over(self, sheets: Sheets) -> "TableReader":
         """The same models over other tables."""
-        return TableReader(self.trees, self.confidence, sheets, self.columns)
+        return TableReader(self.trees, self.confidence, sheets, self.columns, self.rivals)
 
     def read(self, question: str, vectors: TokenVectors, evidence: Evidence) -> list[TableAnswer]:
         """Answers from the tables of the evidence, likeliest first; none where no program has a result.
 
         `vectors` are those of the question's tokens.
         """
-        found = all_programs(table_question(question, vectors), evidence, self.sheets, self.columns)
-        executed = best_executed(found, [self.trees.sums(one.features[:, self._used]) for one in found])
-        return [
-            TableAnswer(executed.programs[number], executed.results[number], chance)
-            for number, chance in executed.answers(self.confidence)
-        ]
+        executed = self.executed(table_question(question, vectors), evidence)
+        best = executed.shares(self.confidence.temperature)
+        odds = self.rivals.read(question, executed.rivals(best)).tolist()
+        shares = self.confidence.weigh([share for _, share in best], odds)
+        found = []
+        for place in np.argsort(-shares, kind="stable").tolist():
+            number = best[place][0]
+            chance = self.confidence.of(float(shares[place]), odds, own_odds(odds, place), executed.features[number])
+            found.append(TableAnswer(executed.programs[number], executed.results[number], chance))
+        return found
+
+    def executed(self, asked: TableQuestion, evidence: Evidence) -> Executed:
+        """The best programs by the trees that have a result."""
+        found = all_programs(asked, evidence, self.sheets, self.columns)
+        return best_executed(found, [self.trees.sums(one.features[:, self._used]) for one in found])
 
 
-def best_executed(found: list[TablePrograms], scores: list[NDArray[np.float64]]) -> Executed:
+def best_executed(found: list[TablePrograms], scores: list[NDArray[np.float64]], *, most: int = EXECUTED) -> Executed:
     """The best of all programs that give something."""
     order = [
         (float(score), table, number) for table, all_of in enumerate(scores) for number, score in enumerate(all_of)
     ]
     order.sort(key=lambda item: (-item[0], item[1], item[2]))
     kept: list[tuple[Program, Result, FloatArray, float]] = []
-    for score, table, number in order[: 5 * EXECUTED]:
+    for score, table, number in order[: 5 * most]:
         program = found[table].program(number)
         result = execute(program)
         if result is not None:
             kept.append((program, result, found[table].features[number], score))
-        if len(kept) == EXECUTED:
+        if len(kept) == most:
             break
     features = np.array([one[2] for one in kept], np.float32).reshape(len(kept), len(FEATURES))
     values = np.array([one[3] for one in kept], np.float32)
