@@ -93,3 +93,15 @@ def test_no_edge_at_all(tmp_path):
     found = assembled([Layer(graph, np.array([-1]), np.array([0]))] * 2, segment_count=0, passage_count=1)
     assert (found.edge_count, found.link_count, found.passage_offsets.tolist()) == (0, 0, [0, 0])
     found.verify()
+
+
+def test_a_later_layer_decides_rows_anew(tmp_path: Path):
+    """What earlier layers say of its rows does not count, what they say of others does, and its own links do."""
+    one = write(tmp_path / "one", [(0, 0, 0, 0, 1, 0.5), (1, 0, 0, 0, 1, 0.5)], segments=2, passages=2)
+    two = write(tmp_path / "two", [(0, 1, 0, 0, 1, 0.5)], segments=2, passages=2)
+    both = np.arange(2)
+    layers = [Layer(one, both, both), Layer(two, both, both, np.array([0]))]
+    graph = assembled(layers, segment_count=2, passage_count=2)
+    assert list(zip(graph.edge_segments.tolist(), graph.edge_passages.tolist(), strict=True)) == [(0, 1), (1, 0)]
+    graph = assembled(layers[::-1], segment_count=2, passage_count=2)
+    assert graph.edge_count == 3
