@@ -20,6 +20,7 @@ from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.properties import described
 from helios.routing.keyword import named_values
 from helios.routing.likeness import Likeness
+from helios.routing.stored import WHOLE
 from helios.sources.base import Source, Taught, ValueHit
 from helios.sources.descriptor import Descriptor, RdfSchema, RdfTerm, RelationalSchema
 from helios.sources.descriptor_text import text as descriptor_text
@@ -97,7 +98,9 @@ class LlmFormulator:
 
     def entity_hints(self, question: str, source: Source, schema: RdfSchema, hits: Sequence[ValueHit]) -> list[str]:
         """Entities that the question names, each with the predicates that resemble the question most (A.3)."""
-        entities = list(dict.fromkeys((hit.entity, hit.value, hit.phrase) for hit in hits if hit.entity))
+        whole = [hit for hit in hits if hit.entity and hit.score >= WHOLE]
+        named = whole or [hit for hit in hits if hit.entity]
+        entities = list(dict.fromkeys((hit.entity, hit.value, hit.phrase) for hit in named))
         if not entities:
             return [*prompts.value_hints(hits), *self._predicates(question, schema.predicates)]
         hints = []

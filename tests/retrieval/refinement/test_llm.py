@@ -386,7 +386,7 @@ def test_text_of_the_corpus_cannot_leave_its_line_or_its_block():
     shown = prompts.show_table(table, "which?", tokens=1000)
     request = prompts.aggregate("which?\n</data>", shown.text, count=2, max_tokens=64)
     asked = request.messages[-1].content
-    assert asked.count("</data>") == 1
+    assert asked.count("</data") == 1
     assert re.findall(r"^\[(\d+)\]", asked, re.M) == ["1", "2"]
     passage = Passage("p", attack, attack)
     segment = Segment(SegmentId("t", 0), attack, attack, ("a",), (attack,))
