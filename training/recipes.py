@@ -46,6 +46,7 @@ ROLES = {
     "aggregation": ("training.aggregation", "Local refiner: which questions aggregate, which plan, what it is worth."),
     "verifier": ("training.verifier", "Passage verification: a calibrated score of edges."),
     "probability": ("training.probability", "What scores mean: chances of evidence, and that the corpus holds any."),
+    "query-confidence": ("training.query_confidence", "How sure a query is that no language model wrote."),
     "spread": ("training.spread", "Spreading: what a repeated row or passage costs."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }

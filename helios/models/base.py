@@ -129,7 +129,7 @@ def _download(name: str, missing: str) -> Path:
     if find_spec("huggingface_hub") is None:
         raise ModelError(missing)
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HTTPError
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # the one that it raises
 
     log.info("downloading %s", name)
     try:

@@ -2,8 +2,9 @@
 
 Three conventions differ between questions of one meaning, and nothing else is forgiven:
 
-- a node stands for its key, and the key for its node: a title in place of the film, in whichever side has it. A key is
-  a property whose values tell (nearly) all nodes of the label apart;
+- a node stands for its key, and the key for its node: a title in place of the film, in whichever side has it, or the
+  title and the number of the same film in place of one of them. A key is a property whose values tell (nearly) all
+  nodes of the label apart;
 - the measure that rows are ordered by may be shown or not, in the answer and in the gold: "the five largest lakes"
   with or without their sizes;
 - rows that are equal count once, unless the question counts ("how many", "number of"): DISTINCT or not.
@@ -14,7 +15,7 @@ Rows in another order are accepted as the strict match accepts them: where they 
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, permutations, product
 
 import sqlglot
 from sqlglot import exp
@@ -49,6 +50,7 @@ class NodeKeys:
         self.source = source
         self._labels: dict[str, tuple[str, ...]] = {}
         self._nodes: dict[str, dict[str, Mapping[str, Value]]] = {}
+        self._paired: dict[str, set[tuple[Hashable, Hashable]]] = {}
 
     def properties(self, label: str) -> tuple[str, ...]:
         """The properties that tell the nodes of a label apart."""
@@ -63,6 +65,24 @@ class NodeKeys:
         if name in node.properties:
             return node.properties[name]
         return next((found.get(name) for label in node.labels if (found := self._all(label).get(node.node_id))), None)
+
+    def same_nodes(self, one: Sequence[Value], other: Sequence[Value]) -> bool:
+        """Whether two columns are two keys of the same nodes, row by row."""
+        schema = self.source.descriptor().schema
+        if not isinstance(schema, GraphSchema):
+            return False
+        pairs = {(value_key(a), value_key(b)) for a, b in zip(one, other, strict=True)}
+        return any(pairs <= self._pairs(label.name) for label in schema.labels)
+
+    def _pairs(self, label: str) -> set[tuple[Hashable, Hashable]]:
+        """The values of every two keys of a label's nodes."""
+        if label not in self._paired:
+            names = self.properties(label)
+            self._paired[label] = {
+                (value_key(node.get(one)), value_key(node.get(other)))
+                for node in self._all(label).values() for one in names for other in names if one != other
+            }  # fmt: skip
+        return self._paired[label]
 
     def _is_key(self, label: str, name: str) -> bool:
         nodes = self._all(label).values()
@@ -92,12 +112,11 @@ def accepted(
     if not rows or not gold or question.gold_count is not None:
         return False
     order = ordered_columns(NativeQuery(question.paradigm, question.gold_query or ""))
-    found = list(_written(rows, ordered_columns(query), question, keys))
-    wanted = list(_written(gold, order, question, keys))
+    found = list(islice(_written(rows, ordered_columns(query), question, keys), MOST_WAYS))
+    wanted = list(islice(_written(gold, order, question, keys), MOST_WAYS))
     sort_keys = [tuple(value_key(value) for value in (row[i] for i in order)) for row in _plain(gold, question)]
     return any(
-        len(one[0]) == len(other[0]) and _same(question, one, other, sort_keys)
-        for one, other in product(found[:MOST_WAYS], wanted[:MOST_WAYS])
+        len(one[0]) == len(other[0]) and _same(question, one, other, sort_keys) for one, other in product(found, wanted)
     )
 
 
@@ -143,7 +162,7 @@ def _sparql_order(text: str) -> tuple[int, ...]:
 def _written(
     rows: Sequence[Row], order: Sequence[int], question: SourceQuestion, keys: NodeKeys | None
 ) -> Iterator[list[Row]]:
-    """The rows with and without each measure, with nodes as they are and as their keys."""
+    """The rows with and without each measure, with nodes as they are and as their keys, with all keys and one fewer."""
     width = len(rows[0])
     for left_out in range(min(len(order), width - 1) + 1):
         for gone in combinations(order, left_out):
@@ -151,6 +170,10 @@ def _written(
             ways = [_columns([row[i] for row in rows], keys) for i in kept]
             for columns in product(*ways):
                 yield _plain(list(zip(*columns, strict=True)), question)
+                for one, other in permutations(range(len(columns)), 2) if keys is not None else ():
+                    if keys is not None and keys.same_nodes(columns[one], columns[other]):
+                        rest = [column for i, column in enumerate(columns) if i != other]
+                        yield _plain(list(zip(*rest, strict=True)), question)
 
 
 def _columns(column: Sequence[Value], keys: NodeKeys | None) -> list[Sequence[Value]]:

@@ -1,7 +1,7 @@
 """The role of a formulator: a question goes in, queries in a source's own language come out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from helios.executors.base import NativeQuery
@@ -17,6 +17,8 @@ class Candidate:
     """From 0 to 1: about how often queries like this one are right."""
     explanation: str
     """How the question was read, for people."""
+    features: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """What the confidence was read from (`helios.routing.formulation.features`)."""
 
 
 class Formulator(Protocol):

@@ -187,7 +187,8 @@ class ConditionReader:
         """ "More than 1000 feet of elevation": the column stands after its number."""
         after = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION))
         graded = self.grade is not None and self.grade.attributes
-        if self.subject is None and after is not None and self.compare is not None and not graded:
+        said = self.compare is not None or (self.mode == Mode.FILTER and self.ahead(Cue.COLUMN, skip=()) is not None)
+        if self.subject is None and after is not None and said and not graded:
             self.subject = after
             self.consume(after)
 

@@ -1,9 +1,6 @@
 """Questions over a property graph into Cypher without a language model.
 
 words → mentions of labels, relationships, properties and values → a plan → Cypher
-
-The confidence is what the shape of the plan is worth, times the share of the question's telling words that it used,
-times a penalty for every relationship that had to be guessed.
 """
 
 from collections.abc import Sequence
@@ -13,6 +10,8 @@ from helios.errors import SourceError
 from helios.executors.base import Language, NativeQuery
 from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
+from helios.routing.formulation.confidence import shipped
+from helios.routing.formulation.features import graph_features
 from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cypher
 from helios.routing.formulation.graph_reading import GraphReading
 from helios.routing.formulation.graph_vocabulary import GraphVocabulary
@@ -22,15 +21,6 @@ from helios.sources.descriptor import GraphSchema
 
 CASTS = {"bolt": "toFloat({})"}
 """How text becomes a number, where the engine is not the embedded one."""
-
-SHAPES = {
-    "group": 0.9, "aggregate": 0.85, "list same": 0.9, "list": 0.5, "list whole": 0.65, "order": 0.55,
-}  # fmt: skip
-"""How often a shape is right when all words are used; lists and orders leave open which properties are meant."""
-UNREAD, GUESSED, UNORDERED, HOP, CONDITION = 0.6, 0.7, 0.25, 0.65, 0.8
-"""Factors: a telling word not used, a relationship guessed, a limit without an order, a further hop or condition."""
-TIED = 0.5
-"""Factor: which of several rows that sort alike comes last is chance."""
 
 
 class CypherGenerator:
@@ -49,10 +39,14 @@ class CypherGenerator:
         if plan is None:
             return []
         cast = CASTS.get(source.kind, "CAST({} AS DOUBLE)")
-        confidence, explanation = self.confidence(reading, plan), reading.shape
-        if cuts_a_tie(plan, source, cast):
-            confidence, explanation = confidence * TIED, f"{explanation}; other rows tie with the last one"
-        return [Candidate(write_cypher(plan, cast=cast), confidence, explanation)]
+        query, tie = write_cypher(plan, cast=cast), cuts_a_tie(plan, source, cast)
+        try:
+            result = source.execute(query)
+        except SourceError:
+            result = None
+        seen = graph_features(question, reading, plan, result, tie=tie)
+        explanation = f"{reading.shape}; other rows tie with the last one" if tie else reading.shape
+        return [Candidate(query, shipped().graphs.of(seen), explanation, seen)]
 
     def vocabulary(self, source: Source, schema: GraphSchema) -> GraphVocabulary:
         """The names of a source; kept as long as its schema is the same object."""
@@ -61,18 +55,6 @@ class CypherGenerator:
             known = GraphVocabulary(schema, repeated=repeated_values(source, schema))
             self._vocabularies[source.name] = known
         return known
-
-    def confidence(self, reading: GraphReading, plan: GraphPlan) -> float:
-        """About how often plans like this one are right, 0 to 1: the shape, then what makes it less sure."""
-        kind = reading.shape.split()[0]
-        confidence = SHAPES.get(reading.shape, SHAPES[kind])
-        confidence *= UNREAD ** len(reading.unread()) * GUESSED**reading.builder.guesses
-        if plan.limit is not None and plan.order is None:
-            confidence *= UNORDERED
-        if kind in ("group", "list"):
-            confidence *= HOP ** max(0, len(plan.hops) - (2 if reading.shape == "list same" else 1))
-            confidence *= CONDITION ** max(0, len(plan.conditions) - (kind == "list"))
-        return confidence
 
 
 def repeated_values(source: Source, schema: GraphSchema) -> frozenset[tuple[str, str]]:

@@ -6,7 +6,6 @@ schema and the data.
 """
 
 import logging
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -15,9 +14,11 @@ from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
+from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.doubt import far_values, unmet_cues, unplaced
-from helios.routing.formulation.linking import distribute, link_schema, link_values
+from helios.routing.formulation.features import table_features
+from helios.routing.formulation.linking import distribute, link_schema, link_sexes, link_values
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan
 from helios.routing.formulation.planning import make_plan
@@ -33,17 +34,6 @@ log = logging.getLogger(__name__)
 
 THRESHOLD = 0.65
 """Confidence from which a query is worth an answer: one content word that names nothing is already too much."""
-BEYOND = (
-    "percentage", "percent", "proportion", "ratio", "difference", "median", "instead", "respectively", "twice", "half",
-    "rank", "growth", "per", "same",
-)  # fmt: skip
-"""Operations that plans cannot express."""
-LIGHT_VERBS = (
-    "use", "own", "work", "get", "got", "play", "belong", "correspond", "live", "make", "come", "go", "take", "hold",
-    "run", "exist", "appear", "contain", "cause", "lead", "buy", "place", "want", "know", "visit", "manage", "teach",
-    "write", "lose", "win", "say", "see", "put", "let", "keep", "old", "ever", "just", "total", "number", "time",
-)  # fmt: skip
-"""Words that often stand between names and say little of their own."""
 TRIED = 3
 """Plans that are executed."""
 
@@ -62,6 +52,10 @@ class Reading:
     """Operations that the question says and the plan lacks."""
     far: int = 0
     """Ordinary words that were taken for values of tables that the question does not name."""
+    pieces: tuple[Piece, ...] = ()
+    """The question as it was cut."""
+    other_joins: int = 0
+    """Joins in whose place the same two tables have others: from which harbour, or to which."""
 
 
 class SqlGenerator:
@@ -80,6 +74,7 @@ class SqlGenerator:
             return []
         readings = read_question(question, self._view(source, schema), source.find_values)
         return tried(
+            question,
             readings,
             lambda plan: NativeQuery(Language.SQL, render(plan, schema.dialect)),
             lambda query: source.execute(query, self.limits),
@@ -95,23 +90,41 @@ class SqlGenerator:
 
 
 def tried(
-    readings: Sequence[Reading], write: Callable[[Plan], NativeQuery], execute: Callable[[NativeQuery], ResultSet]
+    question: str,
+    readings: Sequence[Reading],
+    write: Callable[[Plan], NativeQuery],
+    execute: Callable[[NativeQuery], ResultSet],
+    *,
+    sparql: bool = False,
 ) -> list[Candidate]:
-    """The best readings as queries that run, with the confidence that the reading and the rows give."""
+    """The best readings as queries that run, the surest first."""
     candidates: dict[str, Candidate] = {}
-    least = 1.0
-    for reading in readings[:TRIED]:
+    scores = [reading.settled.score for reading in readings]
+    for rank, reading in enumerate(readings[:TRIED]):
         query = write(reading.plan)
         try:
             result = execute(query)
+            tie = _cuts_a_tie(reading.plan, result, write, execute)
         except SourceError as error:
             log.debug("the plan %s does not run: %s", reading.plan, error)
             continue
-        rival = readings[1].settled.score if len(readings) > 1 and reading is readings[0] else None
-        least = min(_confidence(reading, result, rival), least)
-        if query.text not in candidates:
-            candidates[query.text] = Candidate(query, least, _explain(reading))
-    return list(candidates.values())
+        if query.text in candidates:
+            continue
+        seen = table_features(question, reading, result, rank=rank, scores=scores, tie=tie, sparql=sparql)
+        candidates[query.text] = Candidate(query, shipped().tables.of(seen), _explain(reading), seen)
+    return sorted(candidates.values(), key=lambda candidate: -candidate.confidence)
+
+
+def _cuts_a_tie(
+    plan: Plan, result: ResultSet, write: Callable[[Plan], NativeQuery], execute: Callable[[NativeQuery], ResultSet]
+) -> bool:
+    """Whether the limit leaves out a row that sorts like the last one: then the question has more than one answer."""
+    if plan.limit is None or not plan.order or plan.combined is not None or len(result) < plan.limit:
+        return False
+    keys = tuple(order.term for order in plan.order)
+    probe = plan.with_(select=(*plan.select, *keys), limit=plan.limit + 1)
+    rows = execute(write(probe)).rows
+    return len(rows) > plan.limit and rows[plan.limit - 1][-len(keys) :] == rows[plan.limit][-len(keys) :]
 
 
 def read_question(
@@ -120,6 +133,7 @@ def read_question(
     """Plans that a question may mean, best first."""
     tokens = distribute(tokenise(question), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
+    links += link_sexes(tokens, schema, links)
     draft = read(cut(tokens, links))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     readings: dict[str, Reading] = {}
@@ -128,26 +142,17 @@ def read_question(
         if plan is not None and str(plan) not in readings:
             readings[str(plan)] = Reading(
                 plan, settled, tuple(unplaced(draft, settled)), unread, tuple(unmet_cues(draft, plan)),
-                far_values(draft, settled),
+                far_values(draft, settled), tuple(draft.pieces), _other_joins(plan, schema),
             )  # fmt: skip
     return list(readings.values())
 
 
-def _confidence(reading: Reading, result: ResultSet, rival: float | None) -> float:
-    """From what was left out, how weak the links are, how close the next reading is, and what came back."""
-    plan = reading.plan
-    score = 2.2
-    score -= 1.6 * len(reading.loose)
-    for word in reading.unread:
-        score -= 3.0 if word in BEYOND else 0.3 if word in LIGHT_VERBS or word.endswith(("ed", "ing", "en")) else 1.8
-    score -= 1.0 * reading.far + 1.5 * len(reading.unmet)
-    score -= 2.5 * max(0.0, 0.9 - reading.settled.weakest)
-    if rival is not None:
-        score -= max(0.0, 0.8 - 4.0 * (reading.settled.score - rival))
-    score -= 0.4 * max(0, len(plan.tables) - 2)
-    if not result.rows:
-        score -= 1.0
-    return 1.0 / (1.0 + math.exp(-score))
+def _other_joins(plan: Plan, schema: SchemaView) -> int:
+    """How many joins of a plan are one of several between their tables."""
+    return sum(
+        len({join for join in schema.joins.get(used.left.table, ()) if join.right.table == used.right.table}) > 1
+        for used in plan.joins
+    )
 
 
 def _explain(reading: Reading) -> str:

@@ -17,6 +17,11 @@ UNITS = (
 )  # fmt: skip
 INNER = frozenset({"of", "the", "a", "an", "in", "for", "name", "to", "at", "by", "on", "per"})
 """Small words that may stand inside a name."""
+SEXES = {
+    **dict.fromkeys(("female", "woman", "women", "girl", "f", "w"), "female"),
+    **dict.fromkeys(("male", "man", "men", "boy", "m"), "male"),
+}
+"""How people and columns write a sex."""
 LONGEST = 6
 SAME, ALIKE = 0.99, 0.8
 """Scores from which a stored value counts: as the words of the question, as what stands in quotation marks."""
@@ -70,6 +75,13 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
 def distribute(tokens: Sequence[Token], schema: SchemaView) -> list[Token]:
     """ "First and last names" with the noun said twice, where both are columns."""
     found = list(tokens)
+    for i in range(len(tokens) - 6, -1, -1):
+        words = [token.lemma for token in tokens[i : i + 6]]
+        if words[1] == "," and words[3] in ("and", "or"):
+            names = [(words[k], words[5]) for k in (0, 2, 4)]
+            if all(any(column.words[-2:] == name for column in schema.columns()) for name in names):
+                found.insert(i + 1, tokens[i + 5])
+    tokens = tuple(found)
     for i in range(len(tokens) - 4, -1, -1):
         first, joint, second, noun = tokens[i : i + 4]
         if joint.lemma in ("and", "or") and not any(t.quoted for t in (first, second, noun)):
@@ -105,6 +117,23 @@ def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequenc
             link = Link(start, end, hit.score, column.table, column, hit.value)
             links[start, end, column, hit.value] = link
     return list(links.values())
+
+
+def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link]) -> list[Link]:
+    """ "Female" and "men" where a column of sexes writes them in another way, such as F or M."""
+    taken = {(link.start, link.end) for link in known if link.is_value}
+    links = []
+    for place, token in enumerate(tokens):
+        sex = SEXES.get(token.lemma)
+        if sex is None or token.quoted or (place, place + 1) in taken:
+            continue
+        for column in schema.columns():
+            if not {"sex", "gender"} & set(column.words):
+                continue
+            stored = next((sample for sample in column.samples if SEXES.get(sample.lower()) == sex), None)
+            if stored is not None:
+                links.append(Link(place, place + 1, 0.95, column.ref.table, column.ref, stored))
+    return links
 
 
 def _sayable(span: Sequence[Token]) -> bool:

@@ -13,6 +13,7 @@ from helios.routing.formulation.plan import (
     Aggregate,
     ColumnRef,
     Condition,
+    Join,
     Operator,
     Order,
     Plan,
@@ -23,6 +24,7 @@ from helios.routing.formulation.plan import (
 from helios.routing.formulation.pruning import pruned, tables_read
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
+from helios.routing.formulation.words import stem
 
 
 def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None:
@@ -31,6 +33,13 @@ def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None
         return _Planner(draft, settled, schema).plan()
     except PlanError:
         return None
+
+
+WAYS = {
+    "from": ("from", "origin", "source", "departure", "start", "sender"),
+    "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient"),
+}
+"""What schemas call the two ends of what goes from one place to another."""
 
 
 class _Planner:
@@ -60,6 +69,7 @@ class _Planner:
         joined = self.schema.connect(dict.fromkeys([entity, *self.needed]))
         if joined is None:
             return None
+        joined = joined[0], tuple(self._said(join) for join in joined[1])
         conditions, contrary = _contrary(where)
         exclusions = [self._exclusion(entity, table, filters) for table, filters in absent.items()]
         if any(exclusion is None for exclusion in exclusions):
@@ -69,12 +79,30 @@ class _Planner:
             tuple(dict.fromkeys(group)), tuple(having), tuple(orders), self.draft.limit if orders else None,
             self.draft.distinct and not any(term.aggregate for term in select),
         )  # fmt: skip
+        if plan.select == (ROWS,) and not group and self._exists(plan.with_(select=(Term(self._key(entity)),))):
+            plan = plan.with_(select=(Term(self._key(entity), Aggregate.COUNT, distinct=True),))
         if self._exists(plan) or any(e is not None and e.term in select for e in exclusions):
             plan = plan.with_(distinct=True)
         if contrary is not None:
             other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
             plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
         return pruned(plan, self.schema)
+
+    def _said(self, join: Join) -> Join:
+        """The join between two tables whose column the question speaks of, where there are several."""
+        others = [j for j in self.schema.joins.get(join.left.table, ()) if j.right.table == join.right.table]
+        if len(set(others)) < 2:
+            return join
+        said = {stem(word) for piece in self.draft.pieces for word in piece.text.lower().split()}
+        said |= {stem(word) for way, words in WAYS.items() if stem(way) in said for word in words}
+
+        named = {w for table in (join.left.table, join.right.table) for w in self.schema.tables[table].words}
+
+        def heard(one: Join) -> int:
+            words = {*self.schema.column(one.left).words, *self.schema.column(one.right).words} - named
+            return sum(stem(word) in said for word in words)
+
+        return max([join, *others], key=heard)
 
     def _exists(self, plan: Plan) -> bool:
         """Whether a table with several rows an entity is joined only because some of them exist."""
@@ -110,9 +138,24 @@ class _Planner:
             return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
         if column is None and table is not None:
             column = self._naming(table)
-        counted = Aggregate.SUM if item.total or len(self.draft.select) == 1 else None
+        one = self.draft.limit is not None and bool(self.draft.orders) and not item.total
+        column = self._called(column) if column is not None and item.aggregate is None else column
+        counted = Aggregate.SUM if item.total or (len(self.draft.select) == 1 and not one) else None
         aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
         return Term(column, aggregate) if column is not None else None
+
+    def _called(self, column: ColumnRef) -> ColumnRef:
+        """The name of what a foreign key refers to, where it is asked who that is: the host is a person."""
+        view = self.schema.column(column)
+        if not any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces):
+            return column
+        if not view.key or view.primary or not view.numeric or view.words[-1:] in (("id",), ("code",), ("number",)):
+            return column
+        for join in self.schema.joins.get(column.table, ()):
+            naming = self.schema.tables[join.right.table].naming
+            if join.left == column and naming is not None:
+                return naming.ref
+        return column
 
     def _amount(self, item: Item, column: ColumnRef | None) -> bool:
         """Whether a "number of" is stored in a column instead of being counted."""

@@ -16,6 +16,8 @@ from helios.routing.formulation.words import lemma
 
 BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
+NAMED = ("named", "called", "titled")
+"""Words that say what follows is a name, and ask for none."""
 AGGREGATES = (
     ("total", Aggregate.SUM),
     ("average", Aggregate.AVG),
@@ -69,6 +71,9 @@ class _Reader(ConditionReader):
         self.draft.select.append(Item(None, grade=grade, near=piece))
 
     def _count(self, piece: Piece) -> None:
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        if before is not None and before.cue == Cue.COLUMN and piece.text.startswith("number"):
+            return  # "the phone number of"
         skip = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
         between = self.pieces[self.i : self.i + 3]
         distinct = any(p.cue == Cue.DISTINCT for p in between)
@@ -254,6 +259,8 @@ class _Reader(ConditionReader):
         self.draft.limit = self.draft.limit or 1
         self.draft.descending = self.common
         target = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.TABLE))
+        if self.last_column is not None and self.ahead(Cue.PREPOSITION, skip=()) is not None:
+            target = target or self.last_column  # "which colour is the most common among cars"
         target = target or self.ahead(Cue.TABLE, skip=(Cue.WORD, Cue.PREPOSITION)) or self.last_column
         if target is None:
             return
@@ -270,6 +277,8 @@ class _Reader(ConditionReader):
         coordinated = self.behind(Cue.AND, Cue.COMMA) or self.beside or self._asked_anew()
         self.beside = False
         self.draft.mentions.append(piece)
+        if self.each and piece.possessive and not self._aggregates_said():
+            self.each, self.mode = False, Mode.SELECT  # "each owner's name" is the name of an owner
         if self.each:
             self.draft.groups.append(Item(piece))
             self.each = False
@@ -291,12 +300,24 @@ class _Reader(ConditionReader):
         if self.distinct and self.draft.select:
             self.draft.distinct, self.distinct = True, False
 
+    def _aggregates_said(self) -> bool:
+        """Whether anything in the question is counted or summed up."""
+        return any(p.cue in (Cue.COUNT, Cue.AGGREGATE, Cue.SUPERLATIVE, Cue.COMMON) for p in self.pieces)
+
     def _absent(self, piece: Piece) -> None:
         self.draft.absent.append((piece, []))
         self.negated = False
 
     def _column(self, piece: Piece) -> None:
+        following = self.pieces[self.i].text.split()[:1] if self.i < len(self.pieces) else []
+        if following == ["by"] and piece.text.endswith("ed") and " " not in piece.text:
+            return  # a verb: "the houses registered by each owner"
+        if piece.text.lower() in NAMED and self.ahead(Cue.VALUE, skip=()) is not None:
+            self.mode, self.subject = Mode.FILTER, None
+            return
         self.last_column = piece
+        if self.each and not self._aggregates_said() and not self.draft.select:
+            self.each, self.mode = False, Mode.SELECT
         if self.each:
             self.draft.groups.append(Item(piece))
             self.each = False

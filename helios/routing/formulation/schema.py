@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from helios.routing.formulation.plan import ColumnRef, Join
 from helios.routing.formulation.words import lemma, name_words
-from helios.sources.descriptor import Column, RelationalSchema, TableSchema
+from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
 
 NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
 TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
@@ -46,12 +46,14 @@ class TableView:
     @property
     def naming(self) -> ColumnView | None:
         """The column that a person would call a row by."""
+        same = [c for c in self.columns if c.words == self.words and c.text and not c.key]
+        if same:
+            return same[0]
         for word in NAMING:
             named = [c for c in self.columns if word in c.words and not c.key and c.text]
             if named:
                 return min(named, key=lambda c: len(c.words))
-        same = [c for c in self.columns if c.words == self.words and c.text]
-        return same[0] if same else None
+        return None
 
 
 @dataclass
@@ -173,7 +175,14 @@ def _declared(
 ) -> Iterable[tuple[ColumnRef, ColumnRef]]:  # fmt: skip
     names = {name.lower(): name for name in views}
     for table in tables:
-        for key in table.foreign_keys:
+        places = {column.name: place for place, column in enumerate(table.columns)}
+
+        def least(key: ForeignKey, places: dict[str, int] = places) -> tuple[bool, int]:
+            """A column that is called like the key it refers to goes first, then those that stand first."""
+            same = [name.lower() for name in key.columns] == [name.lower() for name in key.referred]
+            return not same, min((places.get(name, 0) for name in key.columns), default=0)
+
+        for key in sorted(table.foreign_keys, key=least):
             target = names.get(key.table.lower())
             if target is None or len(key.columns) != 1:
                 continue

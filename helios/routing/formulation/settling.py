@@ -27,6 +27,7 @@ TABLE_COST = 0.22
 AGAIN = 0.6
 """What ordering by a selected column gains."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
+OWNERS = ("its", "their", "his", "her")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
 
@@ -135,7 +136,8 @@ class _Surroundings:
 
     def _called(self, piece: Piece) -> Iterator[Option]:
         """What "name" and "id" mean of a table that has no columns of these names."""
-        near = self.right(piece) or self.left(piece)
+        near = self.left(piece) if self.owned(piece) else None
+        near = near or self.right(piece) or self.asked_about(piece) or self.left(piece)
         if near is None or not near.tables:
             return
         table = self.schema.tables[near.tables[0]]
@@ -184,8 +186,12 @@ class _Surroundings:
         if table is None or part.value.number is None:
             return
         columns = self.schema.tables[table].columns
-        if 1000 <= part.value.number <= 2100 and part.operator != Operator.EQ:
-            yield from (Option(c.ref, 0.5, 0.6) for c in columns if c.temporal)
+        if 1000 <= part.value.number <= 2100 and (part.operator != Operator.EQ or self.dated(part.value)):
+            near = [
+                c for join in self.schema.joins.get(table, ()) for c in self.schema.tables[join.right.table].columns
+            ]
+            own = [c for c in columns if c.temporal]
+            yield from (Option(c.ref, 0.5, 0.6) for c in own or near if c.temporal)
             return
         measures = [c for c in columns if c.numeric and not c.key]
         if len(measures) == 1:
@@ -216,7 +222,10 @@ class _Surroundings:
         assert link.column is not None
         left, right = self.left(piece), self.right(piece)
         before, after = self.speaks_of(piece), set(right.tables[:2]) if right is not None else set()
-        first, second = (before or set(left.tables[:2] if left else ()), after) if filtering else (after, before)
+        asked = None if filtering or after else self.asked_about(piece)
+        before = set(asked.tables[:2]) if asked is not None else before
+        backwards = filtering or (self.owned(piece) and bool(before or left))
+        first, second = (before or set(left.tables[:2] if left else ()), after) if backwards else (after, before)
         gain = 0.0
         if link.table in first:
             gain = NEAREST
@@ -229,10 +238,28 @@ class _Surroundings:
         gain += 0.03 * (set(view.words) <= set(self.schema.tables[link.table].words))
         return Option(link.column, link.score + gain, link.score)
 
+    def dated(self, piece: Piece) -> bool:
+        """Whether "in" or the like stands before a number, so that it is a year."""
+        before = next((p for p in reversed(self.pieces) if p.end <= piece.start), None)
+        return before is not None and before.text in ("in", "since", "during")
+
     def left(self, piece: Piece) -> Piece | None:
         """The nearest table named before a piece."""
         before = (p for p in reversed(self.pieces) if p.end <= piece.start)
         return next((p for p in before if p.cue == Cue.TABLE), None)
+
+    def owned(self, piece: Piece) -> bool:
+        """Whether "its" or "their" stands before a piece, so that it belongs to what was named before."""
+        before = next((p for p in reversed(self.pieces) if p.end <= piece.start), None)
+        return before is not None and before.cue == Cue.WORD and before.text in OWNERS
+
+    def asked_about(self, piece: Piece) -> Piece | None:
+        """The question's first table, for a mention in a later sentence that names no table: "… ? List the id."."""
+        before = [p for p in self.pieces if p.end <= piece.start]
+        ends = [i for i, p in enumerate(before) if p.cue == Cue.END]
+        if not ends or any(p.cue in (Cue.TABLE, Cue.EACH) for p in before[ends[-1] :]):
+            return None
+        return next((p for p in before[: ends[-1]] if p.cue == Cue.TABLE), None)
 
     def speaks_of(self, piece: Piece) -> set[str]:
         """The tables that the words before a piece speak of: one that is named, or that holds a value."""

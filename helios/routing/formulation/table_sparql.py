@@ -27,9 +27,11 @@ class TableSparqlGenerator:
         if tables is None or view is None or asks_nothing(question):
             return []
         return tried(
+            question,
             read_question(question, view, lambda phrases: tables.find_values(source, phrases)),
             lambda plan: NativeQuery(Language.SPARQL, render_sparql(plan, tables)),
             lambda query: source.execute(query, self.limits),
+            sparql=True,
         )
 
     def tables(self, source: Source) -> tuple[RdfTables | None, SchemaView | None]:

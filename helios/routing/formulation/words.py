@@ -173,4 +173,14 @@ def similarity(word: str, other: str) -> float:
         return 0.6
     if len(short) >= 4 and long.endswith(short):
         return 0.6
-    return 0.0
+    return 0.6 if _noun_of(word, other) or _noun_of(other, word) else 0.0
+
+
+def _noun_of(verb: str, noun: str) -> bool:
+    """Whether a noun names what a verb does, with another end of the stem: prescribe and prescription, decide and
+    decision."""
+    root = stem(verb)
+    if not noun.endswith(("tion", "sion")) or len(root) < 5:
+        return False
+    shared = next((i for i, (a, b) in enumerate(zip(root, noun, strict=False)) if a != b), min(len(root), len(noun)))
+    return shared >= max(4, len(root) - 2) and len(noun) - shared <= 6

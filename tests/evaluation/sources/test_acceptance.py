@@ -18,7 +18,8 @@ FILMS = [("m", "M", 1931), ("v", "Vertigo", 1958), ("k", "Kes", 1931)]
 def films(tmp_path_factory):
     """A graph of three films, two of them of one year."""
     folder = tmp_path_factory.mktemp("films")
-    nodes = [{"id": i, "labels": ["Film"], "properties": {"title": title, "year": year}} for i, title, year in FILMS]
+    nodes = [{"id": i, "labels": ["Film"], "properties": {"title": title, "year": year, "number": number}}
+             for number, (i, title, year) in enumerate(FILMS, start=1)]  # fmt: skip
     (folder / "nodes.jsonl").write_text("".join(json.dumps(node) + "\n" for node in nodes))
     (folder / "edges.jsonl").write_text(json.dumps({"src": "m", "dst": "v", "type": "BEFORE", "properties": {}}) + "\n")
     import_graph(folder / "nodes.jsonl", folder / "edges.jsonl", folder / "films.lbug")
@@ -52,8 +53,17 @@ def test_a_node_counts_as_its_key_on_either_side(films, keys):
     assert not accepted(asked, written, [(1931,), (1958,)], stored, keys), "two films have one year: no key"
 
 
+def test_two_keys_of_a_node_count_as_one(keys):
+    asked = question("Which films are there?", "MATCH (f:Film) RETURN f.title, f.number")
+    written = cypher("MATCH (f:Film) RETURN f.title")
+    rows = [("M",), ("Kes",)]
+    assert accepted(asked, written, rows, [("Kes", 3), ("M", 1)], keys)
+    assert not accepted(asked, written, rows, [("Kes", 1), ("M", 3)], keys), "numbers of other films"
+    assert not accepted(asked, written, rows, [("Kes", 1931), ("M", 1931)], keys), "a year is no key"
+
+
 def test_only_what_tells_nodes_apart_is_a_key(keys):
-    assert keys.properties("Film") == ("title",) and keys.value(GraphNode("k", ("Film",)), "title") == "Kes"
+    assert keys.properties("Film") == ("title", "number") and keys.value(GraphNode("k", ("Film",)), "title") == "Kes"
     assert keys.properties("Fi`lm") == ()
 
 
