@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check tests browser fuzz format docs wheel lock clean
+.PHONY: help demo test check tests browser fuzz crashes format docs wheel lock clean
 
 VENV ?= .venv
 INDEX ?= demo-index
@@ -43,6 +43,9 @@ browser: $(VENV)/installed-dev  ## What the tests of the page need: playwright, 
 fuzz: $(VENV)/installed-dev  ## Attacks by generated input: make fuzz CASES=10000 SEED=7
 	HELIOS_FUZZ=$(CASES) HELIOS_FUZZ_SEED=$(SEED) $(BIN)/python -m pytest tests/attacks \
 		--hypothesis-profile=random --hypothesis-seed=$(SEED)
+
+crashes: $(VENV)/installed-dev  ## Crash writers at every durable step, in CASES=20 states each: make crashes CASES=20
+	HELIOS_CRASHES=$(CASES) HELIOS_FUZZ_SEED=$(SEED) $(BIN)/python -m pytest tests/indexing/test_crashes.py -s
 
 format: $(VENV)/installed-dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .

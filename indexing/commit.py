@@ -1,13 +1,12 @@
 """Commit: finished outputs become immutable folders of the index, and the manifest that names them is swapped in."""
 
 import hashlib
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from helios import __version__
 from helios.errors import IndexFormatError
-from helios.index.durable import fsync_path, fsync_tree, sha256_file, share_file
+from helios.index.durable import fsync_path, fsync_tree, remove_tree, replace_durably, sha256_file, share_file
 from helios.index.manifest import (
     CODEBOOKS_FOLDER,
     LINKS_FOLDER,
@@ -145,7 +144,7 @@ def link_piece(
 ) -> Piece:
     """A new folder `kind`/`name` of hard links to outputs, made durable; each in a folder of its own unless `flat`."""
     directory = index / kind / name
-    shutil.rmtree(directory, ignore_errors=True)
+    remove_tree(directory)
     files: list[FileEntry] = []
     for component, (source, record) in outputs.items():
         for entry in record.files:
@@ -161,13 +160,13 @@ def link_piece(
 
 
 def write_tombstones(index: Path, part: str, deleted: Tombstones, *, revision: int = 0) -> FileEntry:
-    """Save what is deleted of a part as a new file; an old one is never rewritten."""
+    """Save what is deleted of a part as a new file; one of that name is replaced, never rewritten: it may be shared."""
     folder = index / TOMBSTONES_FOLDER
     folder.mkdir(exist_ok=True)
     path = folder / f"{part}-{revision:06d}.npz"
-    deleted.write(path)
-    fsync_path(path)
-    fsync_path(folder)
+    temporary = path.with_name(f"{path.name}.tmp")
+    deleted.write(temporary)
+    replace_durably(temporary, path)
     return FileEntry(path=path.relative_to(index).as_posix(), size=path.stat().st_size, sha256=sha256_file(path))
 
 

@@ -19,7 +19,7 @@ from helios.corpus.files import FileList
 from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import OnError
 from helios.errors import ConfigError, CorpusError, HeliosError, IndexFormatError
-from helios.index.durable import fsync_tree
+from helios.index.durable import fsync_tree, remove_tree
 from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
 from indexing.commit import commit_part, component_folder
@@ -156,7 +156,7 @@ def _forget(out: Path) -> None:
     """Drop the results of earlier builds, and mark the live parts as not to be reused."""
     work = out / BUILD_FOLDER
     for folder in work.glob("*/"):
-        shutil.rmtree(folder)
+        remove_tree(folder)
     if (out / MANIFEST_FILE).exists():
         (work / DISTRUSTED).mkdir(parents=True)
         for piece in read_manifest(out).pieces:
@@ -218,7 +218,7 @@ class _Build:
         )
         self.journal.note("commit", generation=manifest.generation, content=manifest.content_hash())
         for stage in self.stages:
-            shutil.rmtree(self.work / stage.name / "out", ignore_errors=True)
+            remove_tree(self.work / stage.name / "out")
         return manifest
 
     def export_rejects(self, path: Path | None) -> None:
@@ -301,5 +301,5 @@ class _Build:
         )
         record.write(folder)
         self.journal.note("finish", stage=stage.name, key=key, seconds=record.seconds)
-        shutil.rmtree(folder / "scratch", ignore_errors=True)
+        remove_tree(folder / "scratch")
         return record

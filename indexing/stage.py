@@ -12,8 +12,6 @@ folder .build/NAME of an index under construction holds
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,7 +25,7 @@ from helios import __version__
 from helios.config import Config
 from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import OnError
-from helios.index.durable import files_below, sha256_file, write_atomically
+from helios.index.durable import files_below, remove, remove_tree, replace_durably, sha256_file, write_atomically
 from helios.index.manifest import FileEntry, ModelEntry
 from indexing.progress import Meter, SilentMeter
 
@@ -192,9 +190,7 @@ class Chunks:
         temporary = path.with_suffix(".tmp")
         with temporary.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        replace_durably(temporary, path)
         self._note("chunk", chunk=number)
 
     def load(self, number: int, *names: str) -> dict[str, np.ndarray]:
@@ -248,12 +244,12 @@ def stage_key(dependencies: Mapping[str, Any]) -> str:
 def prepare_folder(directory: Path, key: str) -> bool:
     """Make a stage's folder ready for a run; returns whether chunks of an earlier run can be used."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "stage.json").unlink(missing_ok=True)
-    shutil.rmtree(directory / "out", ignore_errors=True)
+    remove(directory / "stage.json")
+    remove_tree(directory / "out")
     running = directory / "running.json"
     resumed = running.exists() and running.read_text(encoding="utf-8") == key
     if not resumed:
-        shutil.rmtree(directory / "scratch", ignore_errors=True)
+        remove_tree(directory / "scratch")
         write_atomically(running, key.encode())
     (directory / "out").mkdir()
     (directory / "scratch").mkdir(exist_ok=True)

@@ -1,7 +1,6 @@
 """Writing a corpus store: bounded memory, byte-identical for the same input, atomic at `finish`."""
 
 import json
-import os
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from helios.corpus import layout
 from helios.errors import CorpusError
+from helios.index.durable import fsync_path, remove, rename
 from helios.types import Metadata, Passage, Table
 
 _TEMPORARY = ".partial"
@@ -130,15 +130,15 @@ class CorpusWriter:
             "segments": self._segment_offsets[-1],
             "files": sizes,
         }
-        (self.directory / layout.MANIFEST).unlink(missing_ok=True)
-        _sync_directory(self.directory)
+        remove(self.directory / layout.MANIFEST)
+        fsync_path(self.directory)
         for name in names:
-            os.replace(self.directory / (name + _TEMPORARY), self.directory / name)
+            rename(self.directory / (name + _TEMPORARY), self.directory / name)
         text = json.dumps(manifest, indent=2) + "\n"
         _write(self.directory / (layout.MANIFEST + _TEMPORARY), lambda file: file.write(text.encode()))
-        _sync_directory(self.directory)
-        os.replace(self.directory / (layout.MANIFEST + _TEMPORARY), self.directory / layout.MANIFEST)
-        _sync_directory(self.directory)
+        fsync_path(self.directory)
+        rename(self.directory / (layout.MANIFEST + _TEMPORARY), self.directory / layout.MANIFEST)
+        fsync_path(self.directory)
 
     def discard(self) -> None:
         """Remove everything written so far; a complete store that was there before stays."""
@@ -240,8 +240,7 @@ class _RecordWriter:
         self._flush()
         self._file.close()
         self._sink.close()
-        with self._path.open("rb+") as file:
-            os.fsync(file.fileno())
+        fsync_path(self._path)
         hashes = np.frombuffer(self._hashes, dtype=np.uint64) if self.count else np.empty(0, np.uint64)
         order = np.argsort(hashes, kind="stable").astype(np.uint32)
         hashes = hashes[order]
@@ -317,13 +316,4 @@ def _save(directory: Path, name: str, values: np.ndarray) -> None:
 def _write(path: Path, write: Callable[[Any], object]) -> None:
     with path.open("wb") as file:
         write(file)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    fsync_path(path)

@@ -8,8 +8,6 @@ Shapes: S segments, P passages, E edges (unique pairs), L links (mentions; every
 """
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from helios.errors import IndexFormatError
 from helios.index.arrays import map_array
-from helios.index.durable import read_record
+from helios.index.durable import fsync_tree, read_record, remove_tree, rename
 from helios.types import Edge, Link
 
 FORMAT = "helios-graph"
@@ -255,24 +253,17 @@ def _write_directory(directory: Path, header: Mapping[str, Any], arrays: Mapping
     partial = directory.with_name(directory.name + ".partial")
     replaced = directory.with_name(directory.name + ".replaced")
     for leftover in (partial, replaced):
-        shutil.rmtree(leftover, ignore_errors=True)
+        remove_tree(leftover)
     partial.mkdir(parents=True)
     for name, array in arrays.items():
-        with (partial / f"{name}.npy").open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-            _flush(file.fileno(), file)
-    with (partial / "graph.json").open("w", encoding="utf-8") as text:
-        text.write(json.dumps(header, indent=2, sort_keys=True) + "\n")
-        _flush(text.fileno(), text)
+        np.save(partial / f"{name}.npy", array, allow_pickle=False)
+    text = json.dumps(header, indent=2, sort_keys=True) + "\n"
+    (partial / "graph.json").write_text(text, encoding="utf-8")
+    fsync_tree(partial)
     if directory.exists():
-        directory.rename(replaced)
-    partial.rename(directory)
-    shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _flush(descriptor: int, file: Any) -> None:
-    file.flush()
-    os.fsync(descriptor)
+        rename(directory, replaced)
+    rename(partial, directory)
+    remove_tree(replaced)
 
 
 def _read_header(path: Path) -> dict[str, Any]:

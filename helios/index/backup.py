@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helios.errors import HeliosError, IndexFormatError
-from helios.index.durable import Sharing, fsync_path, fsync_tree, share_file, write_atomically
+from helios.index.durable import (
+    Sharing,
+    fsync_path,
+    fsync_tree,
+    remove,
+    remove_tree,
+    share_file,
+    write_atomically,
+)
 from helios.index.fsck import Finding, Progress, check_index
 from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import (
@@ -62,10 +70,11 @@ class RestoreReport:
 def back_up(index: Path, out: Path, *, share: bool = True) -> CopyReport:
     """Copy the current snapshot into the folder `out`, which is a whole index then; `share=False` shares no bytes.
 
-    The snapshot is held meanwhile, whatever writers do. `out` must be empty, absent, or an interrupted copy.
-    Raises IndexFormatError for a source that is no index, HeliosError for an `out` that is in use.
+    The snapshot is held meanwhile, whatever writers do. `out` must be empty, absent, an interrupted copy, or this very
+    snapshot. Raises IndexFormatError for a source that is no index, HeliosError for an `out` that is in use.
     """
-    _check_places(index, out)
+    if not _is_backup_of(index, out):
+        _check_places(index, out)
     out.mkdir(parents=True, exist_ok=True)
     with WriteLock(out):
         for _ in range(_ATTEMPTS):
@@ -86,8 +95,16 @@ def restore(backup: Path, out: Path, *, share: bool = True, progress: Progress |
 
     `progress` is called with the bytes that were checked. Raises as `back_up` does; what fsck finds is in the report.
     """
+    _check_places(backup, out)
     copied = back_up(backup, out, share=share)
     return RestoreReport(copied, tuple(check_index(out, progress=progress)))
+
+
+def _is_backup_of(index: Path, out: Path) -> bool:
+    """Whether a folder apart from the index is a copy of its current snapshot already."""
+    if not (out / MANIFEST_FILE).exists() or out.resolve() == index.resolve():
+        return False
+    return read_manifest(out) == read_manifest(index)
 
 
 def _check_places(index: Path, out: Path) -> None:
@@ -116,7 +133,7 @@ def _begin(index: Path, out: Path) -> None:
     """Mark the folder as a copy in the making, and drop what an interrupted one left."""
     write_atomically(out / COPYING_FILE, json.dumps({"source": str(index.resolve())}).encode())
     for name in (*PIECE_FOLDERS, TOMBSTONES_FOLDER):
-        shutil.rmtree(out / name, ignore_errors=True)
+        remove_tree(out / name)
 
 
 def _copy(snapshot: Snapshot, out: Path, *, share: bool) -> "Counter[Sharing]":
@@ -138,7 +155,7 @@ def _copy(snapshot: Snapshot, out: Path, *, share: bool) -> "Counter[Sharing]":
 
 
 def _finished(index: Path, out: Path, manifest: Manifest, ways: "Counter[Sharing]") -> CopyReport:
-    (out / COPYING_FILE).unlink(missing_ok=True)
+    remove(out / COPYING_FILE)
     fsync_path(out)
     size = sum(entry.size for entry in manifest.listed.values())
     return CopyReport(index, out, manifest, dict(ways), size)

@@ -1,4 +1,7 @@
-"""Writing so that a crash leaves either the old file or the new one, never half of it."""
+"""Writing so that a crash leaves either the old file or the new one, never half of it.
+
+Every step that makes something durable, gives it a name or takes that away is counted by `helios.index.crashing`.
+"""
 
 import errno
 import fcntl
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from helios.errors import IndexFormatError
+from helios.index import crashing
 
 _READ_BYTES = 1 << 20
 MOST_BYTES = 256 << 20
@@ -40,19 +44,58 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None) -> 
         if mode is not None:
             os.fchmod(file.fileno(), mode)
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    replace_durably(temporary, path)
+
+
+def replace_durably(temporary: Path, path: Path) -> None:
+    """Give a finished file, or a folder whose content is on the disk, the name of another one in the same folder."""
+    if temporary.is_file():
+        fsync_path(temporary)
+    rename(temporary, path)
     fsync_path(path.parent)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or a folder another name in one step; the caller syncs the folder."""
+    crashing.step()
+    os.replace(source, target)
+
+
+def remove(path: Path) -> None:
+    """Take a file's name away, if it is there."""
+    crashing.step()
+    path.unlink(missing_ok=True)
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove a folder with all that is below it; not an error where it is gone, or somebody removes it meanwhile."""
+    for root, folders, names in os.walk(directory, topdown=False):
+        for name in names:
+            remove(Path(root, name))
+        for name in folders:
+            _remove_folder(Path(root, name))
+    _remove_folder(directory)
+
+
+def _remove_folder(path: Path) -> None:
+    if path.is_symlink():
+        path.unlink()
+        return
+    try:
+        path.rmdir()
+    except FileNotFoundError:
+        return
 
 
 def fsync_path(path: Path) -> None:
     """Force a file's content, or a folder's entries, to the disk."""
+    crashing.step()
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+    crashing.synced(path)
 
 
 def fsync_tree(directory: Path) -> None:
@@ -68,6 +111,7 @@ def share_file(source: Path, target: Path, *, clone: bool = False, link: bool = 
 
     Says which way it went; the caller makes the target durable.
     """
+    crashing.step()
     if clone and _cloned(source, target):
         return Sharing.REFLINK
     if link:

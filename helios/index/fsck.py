@@ -6,17 +6,28 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
 from helios.errors import IndexFormatError
 from helios.graph.data import DataGraph
 from helios.index.arrays import map_array
 from helios.index.checksums import Checksums
+from helios.index.consistency import (
+    Problems,
+    corpus_problems,
+    link_problems,
+    posting_problems,
+    title_problems,
+    token_problems,
+)
 from helios.index.durable import files_below, sha256_file
 from helios.index.manifest import (
+    MANIFEST_FILE,
     PIECE_FOLDERS,
     TOMBSTONES_FOLDER,
     Codebook,
+    Counts,
     FileEntry,
     Links,
     Manifest,
@@ -45,7 +56,7 @@ def check_index(directory: Path, *, progress: Progress | None = None) -> list[Fi
     """
     manifest = read_manifest(directory)
     wrong = list(_check_files(directory, manifest, progress or (lambda size: None)))
-    findings = [*wrong, *_unlisted(directory, manifest)]
+    findings = [*wrong, *_unlisted(directory, manifest), *_check_counts(manifest)]
     damaged = {finding.path for finding in wrong}
     for part in manifest.parts:
         own = {f"{part.folder}/{entry.path}" for entry in part.files} | {part.tombstones.path}
@@ -56,7 +67,7 @@ def check_index(directory: Path, *, progress: Progress | None = None) -> list[Fi
             findings += _check_part(directory, part, codebook)
     for links in manifest.links:
         if not {f"{links.folder}/{entry.path}" for entry in links.files} & damaged:
-            findings += _check_links(directory, links, manifest)
+            findings += _check_links(directory, links, manifest, damaged)
     return sorted(findings, key=lambda finding: (finding.severity, finding.path))
 
 
@@ -96,6 +107,7 @@ def _check_part(index: Path, part: Part, codebook: Codebook | None) -> Iterator[
             found = (len(store.tables), store.segment_count, len(store.passages))
             if found != (counts.tables, counts.segments, counts.passages):
                 yield Finding(f"{place}/corpus", f"holds {found} tables, segments and passages, not {counts}")
+            yield from _found(f"{place}/corpus", corpus_problems(store))
         if "tokens" in part.components:
             yield from _check_tokens(view, f"{place}/tokens")
         if "lexical" in part.components:
@@ -105,8 +117,23 @@ def _check_part(index: Path, part: Part, codebook: Codebook | None) -> Iterator[
         yield Finding(place, str(error))
 
 
-def _check_links(index: Path, links: Links, manifest: Manifest) -> Iterator[Finding]:
-    """A layer of edges against the parts that it names."""
+def _found(place: str, problems: Problems) -> Iterator[Finding]:
+    return (Finding(f"{place}/{name}", problem) for name, problem in problems)
+
+
+def _check_counts(manifest: Manifest) -> Iterator[Finding]:
+    """The totals of the manifest against those of its parts; edges are counted by layers."""
+    total = sum((part.counts for part in manifest.parts), Counts()).model_copy(update={"edges": manifest.counts.edges})
+    if manifest.counts != total:
+        yield Finding(MANIFEST_FILE, f"counts {manifest.counts}, its parts hold {total}")
+    named = {codebook.name for codebook in manifest.codebooks}
+    for part in manifest.parts:
+        if part.codebook and part.codebook not in named:
+            yield Finding(part.folder, f"refers to codebook {part.codebook}, which the index does not have")
+
+
+def _check_links(index: Path, links: Links, manifest: Manifest, damaged: set[str]) -> Iterator[Finding]:
+    """A layer of edges against the parts that it names: both ends of every edge, and the cells of its links."""
     counts = {part.name: part.counts for part in manifest.parts}
     unknown = [name for name in links.parts if name not in counts]
     if unknown:
@@ -123,13 +150,29 @@ def _check_links(index: Path, links: Links, manifest: Manifest) -> Iterator[Find
             "passages": (graph.passage_count, sum(counts[name].passages for name in links.parts)),
         }
         for noun, (own, held) in sides.items():
-            yield from _check_listed(index / links.folder / f"{noun}.npy", f"{links.folder}/{noun}.npy", own, held)
+            wrong = list(_check_listed(index / links.folder / f"{noun}.npy", f"{links.folder}/{noun}.npy", own, held))
+            yield from wrong
+            if wrong:
+                return
         if (index / links.folder / "decided.npy").exists():
             decided, (_, held) = map_array(index / links.folder / "decided.npy", np.int64), sides["segments"]
             if len(decided) and (decided.min() < 0 or decided.max() >= held or np.any(np.diff(decided) <= 0)):
                 yield Finding(f"{links.folder}/decided.npy", f"must list segments, ascending and below {held}")
+        parts = {part.name: part for part in manifest.parts}
+        named = [parts[name] for name in links.parts]
+        files = {f"{part.folder}/{entry.path}" for part in named for entry in part.files}
+        if all("corpus" in part.components for part in named) and not files & damaged:
+            rows = _rows_of(index / links.folder, graph.segment_count)
+            stores = [CorpusStore.open(index / part.folder / "corpus") for part in named]
+            yield from _found(links.folder, link_problems(graph, rows, stores))
     except IndexFormatError as error:
         yield Finding(links.folder, str(error))
+
+
+def _rows_of(folder: Path, count: int) -> NDArray[np.int64]:
+    """The rows of a layer by their numbers in all its parts."""
+    path = folder / "segments.npy"
+    return np.asarray(map_array(path, np.int64) if path.exists() else np.arange(count), np.int64)
 
 
 def _check_listed(path: Path, place: str, own: int, held: int) -> Iterator[Finding]:
@@ -151,6 +194,7 @@ def _check_tokens(view: PartView, place: str) -> Iterator[Finding]:
         yield Finding(view.part.tombstones.path, f"token numbers must be below {len(store.frequencies)}")
     if (store.node_count, store.token_count) != (counts.segments + counts.passages, counts.tokens):
         yield Finding(place, f"holds {store.token_count} tokens of {store.node_count} nodes, not {counts}")
+    yield from _found(place, token_problems(store, passages=counts.passages, deleted=view.deleted))
 
 
 def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
@@ -162,12 +206,11 @@ def _check_postings(view: PartView, place: str) -> Iterator[Finding]:
     nodes = counts.segments + counts.passages
     if (postings.node_count, postings.segment_count) != (nodes, counts.segments):
         yield Finding(place, f"holds {postings.node_count} nodes, not {nodes}")
-    if np.any(np.diff(postings.terms.astype(np.uint64)) == 0) or np.any(postings.terms[1:] < postings.terms[:-1]):
-        yield Finding(f"{place}/terms.npy", "terms must be unique and sorted")
-    if len(postings.nodes) and (postings.nodes.min() < 0 or postings.nodes.max() >= nodes):
-        yield Finding(f"{place}/nodes.npy", f"node numbers must be below {nodes}")
+    yield from _found(place, posting_problems(postings))
     if titles is not None and titles.passage_count != counts.passages:
         yield Finding(f"{place}/title-starts.npy", f"holds {titles.passage_count} titles, not {counts.passages}")
+    elif titles is not None:
+        yield from _found(place, title_problems(titles))
 
 
 def _check_tombstones(view: PartView) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ snapshot removes the list of this one.
 
 import fcntl
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import TracebackType
 
 from helios.errors import IndexFormatError
 from helios.index.checksums import Checksums
+from helios.index.durable import remove, remove_tree
 from helios.index.manifest import (
     PIECE_FOLDERS,
     TOMBSTONES_FOLDER,
@@ -188,9 +188,9 @@ def remove_retired(index: Path, manifest: Manifest) -> list[str]:
         old = [path for path in _numbered(index / kind) if path.name not in current]
         removed += [f"{kind}/{path.name}" for path in old if remove_if_unused(path)]
     named = {part.tombstones.path for part in manifest.parts}
-    for path in sorted((index / TOMBSTONES_FOLDER).glob("*.np[yz]")):
+    for path in sorted((index / TOMBSTONES_FOLDER).glob("*")):
         if path.relative_to(index).as_posix() not in named:
-            path.unlink()
+            remove(path)
     return removed
 
 
@@ -202,7 +202,7 @@ def remove_if_unused(directory: Path) -> bool:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(directory)
+        remove_tree(directory)
     except BlockingIOError:
         return False
     finally:

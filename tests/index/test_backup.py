@@ -104,8 +104,12 @@ def test_what_is_there_is_not_overwritten(index: Path, tmp_path: Path):
             call(index, tmp_path / "file")
         with pytest.raises(HeliosError, match="give a folder apart from it"):
             call(index, index / "backup")
-        with pytest.raises(HeliosError, match="holds '"):
-            call(index, tmp_path / "backup")
+    assert back_up(index, tmp_path / "backup").way == "was complete already"
+    with pytest.raises(HeliosError, match="holds '"):
+        restore(index, tmp_path / "backup")
+    delete(index, [1], revision=1)
+    with pytest.raises(HeliosError, match="holds '"):
+        back_up(index, tmp_path / "backup")
     with pytest.raises(IndexFormatError, match="not a HELIOS index"):
         restore(tmp_path / "full", tmp_path / "new")
 

@@ -67,7 +67,10 @@ def test_backup_snapshots_and_restore(index: Path, tmp_path: Path):
     assert (result.exit_code, "snapshot 1" in result.stdout) == (0, True)
     report = json.loads(helios("index", "backup", index, tmp_path / "copied", "--copy", "--json").stdout)
     assert list(report["files"]) == ["copy"]
-    again = helios("index", "backup", index, tmp_path / "backup")
+    assert "was complete already" in helios("index", "backup", index, tmp_path / "backup").stdout
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "mine").touch()
+    again = helios("index", "backup", index, tmp_path / "used")
     assert (again.exit_code, "give a folder that is empty" in again.stderr) == (1, True)
     listing = helios("index", "snapshots", tmp_path / "backup").stdout
     assert "66 segments, 67 passages" in listing
