@@ -19,7 +19,7 @@ from helios.corpus.files import FileList
 from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import OnError
 from helios.errors import ConfigError, CorpusError, HeliosError, IndexFormatError
-from helios.index.durable import fsync_tree, remove_tree
+from helios.index.durable import fsync_path, fsync_tree, remove_tree
 from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
 from indexing.commit import commit_part, component_folder
@@ -172,7 +172,11 @@ class _Build:
         self.live = read_manifest(out) if (out / MANIFEST_FILE).exists() else None
         self.work.mkdir(exist_ok=True)
         self.journal = Journal(self.work / JOURNAL_FILE)
+        known = (self.work / JOURNAL_FILE).exists()
         self.journal.note("begin", code_version=__version__, workers=request.workers)
+        if not known:  # what follows in this folder is told to be a build's by its journal
+            for path in (self.work / JOURNAL_FILE, self.work, out):
+                fsync_path(path)
         self.request = replace(
             request,
             inputs_sha256=inputs_sha256(request.corpus, self.work / "inputs.json", follow_links=request.follow_links),
@@ -286,6 +290,8 @@ class _Build:
             )
             result = stage.run(context)
             fsync_tree(context.out)
+            for path in filter(Path.is_file, folder.iterdir()):  # what the stage keeps beside its output
+                fsync_path(path)
             files = file_entries(context.out)
         record = StageRecord(
             stage=stage.name,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from helios.errors import ChecksumError, ConfigError, IndexFormatError
-from helios.index.durable import read_whole, write_atomically
+from helios.index.durable import fsync_path, read_whole, write_atomically
 
 FORMAT_NAME: Literal["helios-index"] = "helios-index"
 FORMAT_VERSION: Literal[2] = 2
@@ -215,6 +215,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Swap in a new snapshot: readers see the old one or the new one. The caller holds the WriteLock."""
     document = manifest.model_dump(mode="json")
     document["checksum"] = _digest(document)
+    fsync_path(directory)  # the folders that it names
     write_atomically(directory / MANIFEST_FILE, json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n")
 
 

@@ -5,8 +5,6 @@ folders already, where nobody looks at them before the manifest names them. The 
 """
 
 import hashlib
-import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 
 from helios import __version__
 from helios.index.checksums import Checksums
-from helios.index.durable import fsync_path, fsync_tree
+from helios.index.durable import fsync_tree, remove_tree, replace_durably
 from helios.index.manifest import Codebook, Counts, Links, Manifest, Part, creation_date, write_manifest
 from helios.index.reader import IndexReader
 from helios.index.snapshot import Snapshot, next_piece
@@ -95,7 +93,6 @@ class Draft:
                 "codebooks": self.codebooks,
             }
         )
-        fsync_path(self.index)
         write_manifest(self.index, manifest)
         return manifest
 
@@ -114,9 +111,8 @@ def place_piece(index: Path, kind: str, name: str, folder: Path) -> None:
     fsync_tree(folder)
     target = index / kind / name
     target.parent.mkdir(exist_ok=True)
-    shutil.rmtree(target, ignore_errors=True)
-    os.replace(folder, target)
-    fsync_path(target.parent)
+    remove_tree(target)
+    replace_durably(folder, target)
 
 
 def free_name(draft: Draft, kind: str, pieces: Iterable[Part | Links | Codebook] = ()) -> str:

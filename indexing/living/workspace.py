@@ -6,12 +6,12 @@ orphan is told by its lock and not by its age.
 
 import fcntl
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from helios.index.durable import remove_tree
 from helios.index.manifest import BUILD_FOLDER
 from helios.index.snapshot import remove_if_unused
 
@@ -29,7 +29,7 @@ def workspace(index: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         os.close(descriptor)
 
 

@@ -2,11 +2,12 @@
 
     python crashed_writes.py WORK POINTS CLONES KILLS SEED
 
-A scenario is an operation on an index (a build, another build over it, a deletion, a backup). For each of at most
+A scenario is an operation on an index (a build, a deletion, an addition, a compaction, a backup). For each of at most
 POINTS of its steps, spread over all, it runs in a fork that ends at the step. What is on the disk then, and CLONES
 states that a dead machine could have left instead (files and names that were not forced to the disk are lost, zero or
 cut off), must be the index before or the index after, sound, and the operation must succeed when it runs again. KILLS
-forks get SIGKILL at a random moment instead. Prints one JSON line a scenario.
+forks get SIGKILL at a random moment instead. Prints one JSON line a scenario. Forks need OMP_NUM_THREADS=1: threads of
+torch do not outlive them.
 """
 
 import json
@@ -18,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +30,11 @@ from helios.index.backup import back_up
 from helios.index.fsck import check_index
 from helios.index.lock import WriteLock
 from helios.index.manifest import MANIFEST_FILE, read_manifest, write_manifest
-from helios.index.snapshot import remove_retired
+from helios.index.reader import IndexReader
+from helios.index.snapshot import Snapshot, remove_retired
 from helios.index.tombstones import Tombstones
 from indexing.commit import write_tombstones
+from indexing.living.index import Index
 from indexing.pipeline import build_index
 from indexing.stages import GraphStage, IngestStage, LinkStage
 
@@ -85,12 +89,52 @@ def delete(work: Path) -> None:
         remove_retired(index, manifest)
 
 
+@cache
+def opened() -> Index:
+    """One that has loaded its models before the forks."""
+    settings = ["linking.source=hyperlinks", "encoder.runtime=torch"]
+    index = Index(Path(), load_config(None, settings))
+    _ = index.encoder
+    return index
+
+
+def changed(work: Path, change: Callable[[Index], object]) -> None:
+    index = opened()
+    index.directory = work / INDEX
+    change(index)
+
+
+def add(index: Index) -> None:
+    row = {"id": "t9", "title": "Table 9", "header": ["name"], "rows": [["Thing 1"], ["Thing 9"]]}
+    table = {**row, "links": [[0, 0, "p1"], [1, 0, "p9"]]}
+    passage = {"id": "p9", "title": "Thing 9", "text": "Passage 9 speaks of thing 9."}
+    with Snapshot.open(index.directory) as snapshot:
+        known = IndexReader.of(snapshot).corpus.tables.find("t9") is not None
+    index.delete(["nothing that is there"]) if known else index.add([table], [passage])
+
+
+def compact(index: Index) -> None:
+    """And one more writer, which removes what a compaction left that crashed after its commit."""
+    index.compact(whole=True)
+    index.delete(["nothing that is there"])
+
+
+def build_whole(work: Path) -> None:
+    opened()
+    config = load_config(None, ["linking.source=hyperlinks", "encoder.runtime=torch"])
+    build_index(CORPUS, work / INDEX, config=config)
+
+
 SCENARIOS = (
     Scenario("build", build("hyperlinks")),
     Scenario("build again", build("none")),
     Scenario("delete", delete),
     Scenario("build over deletions", build("hyperlinks")),
     Scenario("backup", lambda work: back_up(work / INDEX, work / BACKUP, share=False), BACKUP),
+    Scenario("build with vectors", build_whole),
+    Scenario("add", lambda work: changed(work, add)),
+    Scenario("delete a record", lambda work: changed(work, lambda index: index.delete(["p1"], relink=False))),
+    Scenario("compact", lambda work: changed(work, compact)),
 )
 
 
@@ -207,12 +251,12 @@ class Tried:
             self.counts.problems.append(f"{what}: {type(error).__name__}: {error}")
 
 
-Names = dict[str, dict[str, int]]
+Names = dict[int, dict[str, int]]
 
 
 def names_below(root: Path) -> Names:
-    """For every folder, by its inode and path, the inodes of its entries."""
-    return {str(Path(folder).resolve()): _entries(Path(folder)) for folder, _, _ in os.walk(root)}
+    """For every folder, by its inode, the inodes of its entries: a folder that was renamed is the same."""
+    return {Path(folder).stat().st_ino: _entries(Path(folder)) for folder, _, _ in os.walk(root)}
 
 
 def _entries(folder: Path) -> dict[str, int]:
@@ -228,12 +272,12 @@ def lose(work: Path, clone: Path, before: Path, log: Path, start: Names, chance:
     shutil.rmtree(clone, ignore_errors=True)
     shutil.copytree(work, clone)
     records = [json.loads(line) for line in log.read_text().splitlines()]
-    durable = start | {record["path"]: record["names"] for record in records if "names" in record}
+    durable = start | {record["inode"]: record["names"] for record in records if "names" in record}
     contents = {inode for names in start.values() for inode in names.values()} | {one["inode"] for one in records}
     lost = 0
     for folder, folders, names in os.walk(work):
         place = Path(folder)
-        known = durable.get(str(place.resolve()), {})
+        known = durable.get(place.stat().st_ino, {})
         for name in [*folders, *names]:
             path, copy = place / name, clone / (place / name).relative_to(work)
             inode = path.lstat().st_ino
