@@ -117,9 +117,16 @@ def place_piece(index: Path, kind: str, name: str, folder: Path) -> None:
 
 def free_name(draft: Draft, kind: str, pieces: Iterable[Part | Links | Codebook] = ()) -> str:
     """A name in the folder `kind` that nothing on the disk uses, nor any of the pieces that the draft has."""
-    taken = [int(piece.name) for piece in (*draft.parts, *draft.links, *draft.codebooks, *pieces)
-             if piece.folder.startswith(f"{kind}/")]  # fmt: skip
-    return f"{max([int(next_piece(draft.index, kind, draft.base)), *(number + 1 for number in taken)]):04d}"
+    base = draft.base
+    known = base.model_copy(  # what the draft has placed already is no leftover of another writer
+        update={
+            "parts": (*base.parts, *draft.parts),
+            "links": (*base.links, *draft.links),
+            "codebooks": (*base.codebooks, *draft.codebooks),
+        }
+    )
+    taken = [int(piece.name) for piece in pieces if piece.folder.startswith(f"{kind}/")]
+    return f"{max([int(next_piece(draft.index, kind, known)), *(number + 1 for number in taken)]):04d}"
 
 
 def revision_of(part: Part) -> int:
