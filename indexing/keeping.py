@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from helios.terminal import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -21,12 +23,26 @@ Copying = Annotated[
 ]
 
 
-def fsck(index: Index, as_json: AsJson = False) -> None:
-    """Verify every checksum and structure; exit code 1 if anything is wrong.
+def fsck(
+    index: Index,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Make damaged parts again from their stored corpus, drop those without one, and say what is lost.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Verify every checksum and structure; exit code 1 if anything is wrong, or stays so.
 
     Example: helios index fsck my-index
     """
     from helios.index.fsck import check_index
+
+    if repair:
+        _repair(index, as_json=as_json)
+        return
 
     findings = _checked(index, lambda advance: check_index(index, progress=advance))
     if as_json:
@@ -35,7 +51,8 @@ def fsck(index: Index, as_json: AsJson = False) -> None:
         )
     else:
         _print_findings(findings)
-        typer.echo(f"{index}: {'damaged, build it again with --fresh' if _errors(findings) else 'sound'}")
+        damaged = "damaged: mend it with --repair, restore a backup, or build it again with --fresh"
+        typer.echo(f"{index}: {damaged if _errors(findings) else 'sound'}")
     if _errors(findings):
         raise typer.Exit(1)
 
@@ -109,6 +126,33 @@ def snapshots(index: Index, as_json: AsJson = False) -> None:
         typer.echo(f"work       {format_bytes(listing.unfinished)} of records and unfinished work in .build")
     for holder in listing.writers:
         typer.echo(f"writer     {holder}")
+
+
+def _repair(index: Path, *, as_json: bool) -> None:
+    from indexing.living.repair import repair_index
+    from indexing.progress import default_progress
+
+    report = _checked(index, lambda advance: repair_index(index, progress=advance, stages=default_progress()))
+    if as_json:
+        typer.echo(json.dumps(report.record() | {"sound": not _errors(report.left)}, indent=2))
+    else:
+        _print_findings(report.findings)
+        for part in report.rebuilt:
+            typer.echo(f"rebuilt    part {part}, from its stored corpus: nothing of it is lost")
+        if report.relinked:
+            typer.echo(f"relinked   {report.relinked:,} rows")
+        for lost in report.lost:
+            typer.echo(
+                f"lost       part {lost.part} ({lost.reason}): {lost.tables:,} tables with {lost.segments:,} rows, "
+                f"{lost.passages:,} passages"
+            )
+            for noun, ids in (("table", lost.table_ids), ("passage", lost.passage_ids)):
+                for record_id in ids:
+                    typer.echo(printable(f"lost       {noun} {record_id}"))
+        _print_findings(report.left)
+        typer.echo(f"{index}: {'damaged' if _errors(report.left) else 'sound'}")
+    if _errors(report.left):
+        raise typer.Exit(1)
 
 
 def _checked(index: Path, check: "Callable[[Callable[[int], None]], Any]") -> Any:

@@ -115,7 +115,7 @@ def _check_places(index: Path, out: Path) -> None:
         raise HeliosError(f"{out}: is a file; give a folder that is empty or does not exist")
     if (out / COPYING_FILE).exists() or not out.is_dir():
         return
-    strange = sorted(path.name for path in out.iterdir() if path.name != LOCK_FILE)
+    strange = sorted(path.name for path in out.iterdir() if path.name not in (LOCK_FILE, f"{COPYING_FILE}.tmp"))
     if strange:
         raise HeliosError(f"{out}: holds {strange[0]!r}; give a folder that is empty or does not exist")
 

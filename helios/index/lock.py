@@ -52,8 +52,12 @@ class WriteLock:
             time.sleep(_SECONDS_BETWEEN_TRIES)
         self._descriptor = descriptor
         _release_in_forked_children(self)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, _introduction(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, _introduction(), 0)
+        except OSError:  # a full disk: who asks next gets the lock
+            self.release()
+            raise
 
     def release(self) -> None:
         """Give the lock back; does nothing where it is not held."""

@@ -160,14 +160,15 @@ class Tried:
         self.scenario, self.before, self.chance = scenario, before, chance
         self.counts = Counts(scenario.name)
         self.work, self.clone, self.log = Path("work"), Path("clone"), Path("synced.jsonl")
+        self.taken = Path("steps").resolve()
 
     def run(self, points: int, clones: int, kills: int) -> Counts:
         self.fresh()
         started = time.monotonic()
-        assert self.forked() == 0
+        assert self.forked(0) == 0
         duration = time.monotonic() - started
         self.hashes = (self.content(self.before), self.content(self.work))
-        steps = self.steps()
+        steps = int(self.taken.read_text())
         self.counts.steps = steps
         for at in sorted(self.chance.sample(range(1, steps + 1), min(points, steps))):
             start = self.fresh()
@@ -192,20 +193,6 @@ class Tried:
         self.log.write_bytes(b"")
         return names_below(self.work)
 
-    def steps(self) -> int:
-        """How many steps an undisturbed run has: the first at which it does not crash, less one."""
-        low, high = 0, 1
-        while self.crashes(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.crashes(middle) else (low, middle)
-        return low
-
-    def crashes(self, at: int) -> bool:
-        self.fresh()
-        return self.forked(at) == crashing.CRASHED
-
     def forked(self, at: int | None = None, *, kill_after: float | None = None) -> int:
         """Run in a fork that crashes at a step, or is killed; its exit status, that of the signal below 0."""
         child = os.fork()
@@ -216,6 +203,7 @@ class Tried:
                     os.environ[crashing.AT] = str(at)
                 os.environ[crashing.LOG] = str(self.log.resolve())
                 self.scenario.run(self.work)
+                self.taken.write_text(str(next(crashing._steps) - 1))
                 code = 0
             finally:
                 os._exit(code)

@@ -38,7 +38,7 @@ def write_corpus(folder: Path) -> None:
 def scenarios(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     work = tmp_path_factory.mktemp("crashes")
     write_corpus(work / "corpus")
-    points, clones, kills = (10_000, CLONES, 100) if CLONES else (4, 1, 1)
+    points, clones, kills = (10_000, CLONES, 100) if CLONES else (2, 1, 1)
     script = Path(__file__).with_name("crashed_writes.py")
     arguments = [str(work), str(points), str(clones), str(kills), SEED]
     result = subprocess.run(
