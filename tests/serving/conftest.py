@@ -32,26 +32,27 @@ def running(settings: ServerSettings) -> Iterator[Server]:
         assert not thread.is_alive()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def start_server(sample_index: Path) -> Iterator[Callable[..., Server]]:
-    """Starts servers over the sample index; settings by name, those of `Limits` too."""
+    """Starts servers over the sample index, until the end of the module; settings by name, those of `Limits` too."""
     with ExitStack() as stack:
 
         def start(*, indexes: dict[str, Path] | None = None, **settings) -> Server:
             names = set(Limits.__dataclass_fields__)
             limits = Limits(**{name: settings.pop(name) for name in names & settings.keys()})
-            made = ServerSettings(
-                indexes or {"sample": sample_index}, port=0, overrides=EXACT, limits=limits, **settings
-            )
+            served = indexes or {"sample": sample_index}
+            made = ServerSettings(served, port=0, overrides=EXACT, limits=limits, **settings)
             return stack.enter_context(running(made))
 
         yield start
 
 
 @pytest.fixture(scope="session")
-def server(start_server) -> Server:
+def server(sample_index: Path) -> Iterator[Server]:
     """A server without keys that tests of a session share; they leave it as it is."""
-    return start_server(permits=2)
+    settings = ServerSettings({"sample": sample_index}, port=0, overrides=EXACT, limits=Limits(permits=2))
+    with running(settings) as server:
+        yield server
 
 
 @pytest.fixture
