@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+MANY = 0.15
+"""Share of outlying vectors from which on a new codebook is worth its time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reject:
@@ -50,6 +53,8 @@ class Change:
     """Edges that came: of new rows, and of old rows to new passages."""
     parts: int = 0
     """Parts that the index has now."""
+    outliers: float = 0.0
+    """Of a compaction: the share of vectors far from the codebook, a twentieth where it was fitted to the corpus."""
     missing: tuple[str, ...] = ()
     """Ids to delete that no record has."""
     rejected: tuple[Reject, ...] = ()
@@ -78,6 +83,8 @@ class Change:
             told.append(f"deleted    {tables} with {rows}, {passages}")
         if self.links:
             told.append(f"linked     {_counted(self.links, 'edge')}")
+        if self.outliers > MANY:
+            told.append(f"outliers   {self.outliers:.0%} of vectors are far from the codebook; --refit fits another")
         told += [f"missing    {name}" for name in self.missing]
         told += [f"rejected   {place_of(reject)}: {reject.reason}" for reject in self.rejected]
         return told

@@ -112,6 +112,9 @@ def delete(
 def compact(
     index: IndexFolder,
     whole: Annotated[bool, typer.Option("--all", help="Make the whole index one part.")] = False,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Fit a new codebook, and encode all again under it: scores change.")
+    ] = False,
     wait: Wait = WAIT,
     overrides: Overrides = None,
     as_json: AsJson = False,
@@ -123,7 +126,7 @@ def compact(
     Example: helios index compact my-index
     """
     os.nice(NICE)
-    _print(_open(index, wait, overrides).compact(whole=whole), as_json=as_json)
+    _print(_open(index, wait, overrides).compact(whole=whole, refit=refit), as_json=as_json)
 
 
 def sync(

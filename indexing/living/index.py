@@ -40,6 +40,7 @@ from indexing.living.records import (
     store_values,
     without_known,
 )
+from indexing.living.refitting import outliers, placed_codebook, refitted
 from indexing.living.selection import Mask, by_part, known_ids, of_records, of_sources, that_pass, with_ids
 from indexing.living.syncing import Sync, plan_sync, write_files
 from indexing.living.workspace import remove_orphans, workspace
@@ -135,15 +136,17 @@ class Index:
                     change = self._relinked(change, bereft)
         return replace(change, seconds=time.monotonic() - started)
 
-    def compact(self, *, whole: bool = False) -> Change:
+    def compact(self, *, whole: bool = False, refit: bool = False) -> Change:
         """Make small neighbouring parts, and parts of which more than a fifth is deleted, one; all parts for `whole`.
 
-        No ranking and no score changes. Others read and write meanwhile: the write lock is held for the commit alone.
+        No ranking and no score changes, but with `refit`: then all is encoded again under a new codebook, as one part,
+        which is worth it where `Change.outliers` is above 0.15. Others read and write meanwhile: the write lock is
+        held for the commit alone.
         HeliosError if other compactions were each time quicker.
         """
         started = time.monotonic()
         for _ in range(_ATTEMPTS):
-            change = self._compacted(whole=whole)
+            change = self._compacted(whole=whole, refit=refit)
             if change is not None:
                 return replace(change, seconds=time.monotonic() - started)
         raise HeliosError(
@@ -151,22 +154,32 @@ class Index:
             "changed, run it again when they are done"
         )
 
-    def _compacted(self, *, whole: bool) -> Change | None:
+    def _compacted(self, *, whole: bool, refit: bool) -> Change | None:
         """One compaction; None if its parts were replaced meanwhile."""
         with self._failing(), workspace(self.directory) as work:
             with Snapshot.open(self.directory) as snapshot:
+                outlying = outliers(IndexReader.of(snapshot).parts)
                 wanted = groups(snapshot.manifest, whole=whole)
-                if not wanted:
-                    return Change(snapshot.manifest.generation, parts=len(snapshot.parts))
-                done = [
-                    merged(snapshot, parts, work / f"part-{number}", work, self.encoder, self.progress)
-                    for number, parts in enumerate(wanted)
-                ]
+                if not wanted and not refit:
+                    return Change(snapshot.manifest.generation, parts=len(snapshot.parts), outliers=outlying)
+                fitted: Path | None = None
+                if refit:
+                    one, fitted = refitted(snapshot, work, self.encoder, self.config, self.progress)
+                    done = [one]
+                else:
+                    done = [
+                        merged(snapshot, parts, work / f"part-{number}", work, self.encoder, self.progress)
+                        for number, parts in enumerate(wanted)
+                    ]
             with self._writing() as writing:
                 if not all(holds(writing.draft, one.parts) for one in done):
                     return None
-                draft = with_merged(writing.draft, done, work)
-                return Change(draft.commit().generation, parts=len(draft.parts))
+                draft, codebook = writing.draft, None
+                if fitted is not None:
+                    draft, codebook = placed_codebook(draft, fitted)
+                draft = with_merged(draft, done, work, codebook)
+                outlying = outliers(draft.reader().parts)
+                return Change(draft.commit().generation, parts=len(draft.parts), outliers=outlying)
 
     @once
     def encoder(self) -> MiniLMEncoder:

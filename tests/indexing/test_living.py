@@ -262,6 +262,21 @@ def test_parts_are_merged_by_size(index: Index):
     assert index.compact().generation == read_manifest(index.directory).generation
 
 
+def test_a_new_codebook_fits_what_the_index_holds(index: Index, search):
+    index.add([LAKES], [CHIEMSEE])
+    index.delete(["danube"])
+    assert 0.04 < index.compact().outliers < 0.1
+    before = search(index, PRIEN).edges[0]
+    index.compact(refit=True)
+    manifest = read_manifest(index.directory)
+    assert ([part.codebook for part in manifest.parts], manifest.counts.deleted) == (["0002"], 0)
+    assert [path.name for path in (index.directory / "codebooks").iterdir()] == ["0002"]
+    best = search(index, PRIEN).edges[0]
+    assert (best.segment, best.passage, best.links) == (before.segment, before.passage, before.links)
+    assert index.add(passages=[{**CHIEMSEE, "id": "twin"}]).parts == 2
+    assert is_sound(index)
+
+
 def test_an_index_may_be_empty(index: Index, search):
     index.delete(where="id exists")
     for _ in range(2):
