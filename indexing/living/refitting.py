@@ -1,7 +1,8 @@
 """A new codebook for an index that has outgrown its own, and all nodes encoded again under it.
 
 The scale of a vector's residual is stored as one of 256 levels, which are quantiles of those that the codebook was
-fitted to: one vector in twenty lies at OUTLYING or above. Where many more do, the codebook knows too little of the corpus.
+fitted to: one vector in twenty lies at OUTLYING or above. Where many more do, the codebook knows too little of the
+corpus.
 """
 
 from collections.abc import Sequence
