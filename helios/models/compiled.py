@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
-KEPT = 4
-"""Compiled models in the cache, 90 MB each; the oldest go first."""
+KEPT = 10
+"""Compiled models in the cache, 90 MB each; the oldest go first. One index takes six to build, search and ask."""
 _DIGEST = sha256().digest_size
 _MAPPED: dict[Path, Any] = {}
 """Files of the cache that models of this process read from: OpenVINO does not hold them, so they are never let go."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from helios.terminal import one_line
+
 if TYPE_CHECKING:
     from indexing.living.change import Change
     from indexing.living.index import Index
@@ -181,4 +183,4 @@ def _open(index: Path, wait: float, overrides: list[str] | None) -> "Index":
 
 
 def _print(change: "Change", *, as_json: bool) -> None:
-    typer.echo(json.dumps(change.record(), indent=2) if as_json else "\n".join(change.lines()))
+    typer.echo(json.dumps(change.record(), indent=2) if as_json else "\n".join(map(one_line, change.lines())))
