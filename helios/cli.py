@@ -33,7 +33,7 @@ OWN_COMMANDS = {
 }
 SIBLING_HELP = {
     "demo": "Index the sample corpus and answer its questions.",
-    "index": "Build and inspect an index.",
+    "index": "Build an index, change it, back it up and inspect it.",
     "train": "Train the models that HELIOS ships or that you fine-tune.",
     "serve": "Serve searches and answers over HTTP.",
     "mcp": "Offer an index to an agent (Model Context Protocol).",

@@ -452,11 +452,11 @@ def _changed(section: Section) -> set[str]:
     return {name for name in section.model_fields_set if getattr(section, name) != fields[name].default}
 
 
-def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Config:
+def load_config(path: Path | str | None = None, overrides: Sequence[str] = ()) -> Config:
     """Defaults, then the YAML file, then `section.key=value` overrides; raises ConfigError naming the key."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for key, value in _yaml_settings(path) if path else ():
+    for key, value in _yaml_settings(Path(path)) if path else ():
         store(values, key, value)
         sources[key] = str(path)
     return _overridden(values, sources, overrides)

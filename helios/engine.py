@@ -77,7 +77,7 @@ class Engine:
 
     @classmethod
     def open(
-        cls, path: Path | str, *, config: Path | None = None, overrides: Sequence[str] = (),
+        cls, path: Path | str, *, config: Path | str | None = None, overrides: Sequence[str] = (),
         threads: int | None = None, stages: Stages | None = None, models: Models | None = None,
         follow: float | None = None,
     ) -> "Engine":  # fmt: skip

@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 from helios import config
 from helios.config import Config
 from helios.errors import ConfigError
+from helios.terminal import one_line
 
 WIDTH = 110
 LIMITS = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
@@ -56,10 +57,13 @@ def init_command(
     """
     try:
         with file.open("x", encoding="utf-8") as handle:
-            handle.write(config_file(file.name, advanced=advanced))
+            handle.write(config_file(one_line(file.name), advanced=advanced))
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: there is no folder {file.parent}; make it first") from None
     except FileExistsError:
         raise ConfigError(f"{file}: is there already; give another name, as in `helios init other.yaml`") from None
-    typer.echo(f"{file}: change a setting by taking the # away before it; use it with --config {file}")
+    shown = one_line(str(file))
+    typer.echo(f"{shown}: change a setting by taking the # away before it; use it with --config {shown}")
 
 
 def config_file(name: str = "helios.yaml", *, advanced: bool = False) -> str:

@@ -4,8 +4,8 @@ import re
 
 from rich.markup import escape as escape_markup
 
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Control characters but for tab and new line, and those that change the direction of writing."""
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but for tab and new line, those that change the direction of writing, and halves of characters."""
 
 
 def printable(text: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from indexing.estimate import Estimate
     from indexing.pipeline import BuildReport
 
-app = typer.Typer(help="Build and inspect an index.", no_args_is_help=True)
+app = typer.Typer(help="Build an index, change it, back it up and inspect it.", no_args_is_help=True)
 
 REJECTS_SHOWN = 5
 """Rejected files that the last lines of a build name."""

@@ -265,7 +265,11 @@ def main(
     parts: Annotated[int, typer.Option(min=1, help="How many parts it gets.")],
 ) -> None:
     """Write an index once more, cut into several parts."""
-    manifest = cut_index(index, out, parts)
+    try:
+        manifest = cut_index(index, out, parts)
+    except (HeliosError, ValueError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
     typer.echo(f"{out}: {len(manifest.parts)} parts, {manifest.counts.segments} segments, {manifest.counts.passages} "
                f"passages, {manifest.counts.edges} edges")  # fmt: skip
 

@@ -189,3 +189,8 @@ def test_importing_settings_is_light():
 @pytest.mark.parametrize("path", sorted(Path(__file__).parents[1].glob("configs/*.yaml")), ids=lambda p: p.name)
 def test_shipped_configs_load(path: Path):
     assert load_config(path) != Config()
+
+
+def test_a_file_of_settings_may_be_named_by_a_text(tmp_path):
+    (tmp_path / "mine.yaml").write_text("search:\n  k: 7\n")
+    assert load_config(str(tmp_path / "mine.yaml")).search.k == 7

@@ -64,8 +64,9 @@ LATER = ("source", "metadata")
 
 
 def id_hash(record_id: str) -> int:
-    """64-bit hash of an id, the same on every machine and in every process."""
-    return int.from_bytes(hashlib.blake2b(record_id.encode(), digest_size=8).digest(), "little")
+    """64-bit hash of an id, the same on every machine and in every process; any text may be looked for."""
+    encoded = record_id.encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little")
 
 
 def record_files(kind: str) -> tuple[str, str, str, str]:

@@ -27,6 +27,8 @@ from helios.executors.worker import HEADER
 TICK = 0.02
 """Seconds between two looks at a worker's memory."""
 START_SECONDS = 30.0
+LOOK = 0.1
+"""Seconds between two looks for an interrupt while a worker is waited for."""
 START_GRACE = 1.0
 """Seconds beyond its deadline that a query may spend on the start of its process."""
 IDLE_SECONDS = 600.0
@@ -137,7 +139,7 @@ class WorkerPool:
                             f"the engine's process did not start within {seconds + START_GRACE:.3g} s; ask again later"
                         )
                     raise SourceUnavailable(f"all {self.size} workers of the source are busy; ask again later")
-                self._changed.wait(left)
+                self._changed.wait(min(left, LOOK))
 
     def _begin(self, start: "_Start") -> None:
         """Start a worker in the background; the caller holds the lock and has counted it."""

@@ -162,7 +162,8 @@ class MiniLMEncoder:
             yield self._tokens(parts[0] if len(parts) == 1 else np.concatenate(parts), encoding)
 
     def encode_question(self, question: str) -> TokenVectors:
-        encoding = self._tokenizer.encode(question, add_special_tokens=False)
+        text = question.encode("utf-8", "replace").decode()  # half of a character is no text
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
         (window,) = self._windows.first(encoding.ids)
         (vectors,) = self._questions.encode([window.ids])
         tokens = self._tokens(vectors[window.first : window.first + window.count], encoding)

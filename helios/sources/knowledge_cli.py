@@ -38,6 +38,8 @@ def teach_command(
 
     Example: helios sources teach shop "How many customers?" "SELECT count(*) FROM customer"
     """
+    if not question.strip() or not question.isprintable():
+        raise ConfigError(f"question {question!r}: expected words that can be printed; nothing was taught")
     with Registry.open(file_of_sources) as registry:
         source = registry.source(name)
         try:

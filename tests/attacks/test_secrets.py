@@ -1,5 +1,7 @@
 """No secret in an address passes, and none is ever shown; what comes from data moves no terminal."""
 
+import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helios.cli import build_app
+from helios.engine import Engine
 from helios.errors import ConfigError, SourceUnavailable
 from helios.executors.address import shown
 from helios.executors.bolt import BoltExecutor
@@ -168,3 +171,38 @@ def test_the_name_of_a_file_moves_no_terminal_and_begins_no_line(tmp_path: Path)
     assert ran.returncode == 0, shown
     assert "\\u001b]0;owned\\u0007\\u009b2J.pdf" in shown and "line\\nERROR faked line.pdf" in shown
     assert not any(control in shown for control in ("\x1b", "\x07", "\x9b", "\nERROR"))
+
+
+ODD = "a\udcffb"
+"""What a word on the command line becomes whose bytes are no UTF-8."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["sources", "teach", "shop", "", "SELECT 1", "--sources", "SOURCES"], "expected words that can be printed"),
+        (["sources", "teach", "shop", ODD, "SELECT 1", "--sources", "SOURCES"], "expected words that can be printed"),
+        (["index", "delete", "INDEX", ODD, "--no-relink"], "missing"),
+        (["init", f"FOLDER/{ODD}.yaml"], "change a setting"),
+        (["init", "FOLDER/absent/my.yaml"], "make it first"),
+    ],
+    ids=["nothing", "no text", "an id", "a file", "a folder that is not there"],
+)
+def test_words_that_are_no_text_end_in_words(
+    arguments: list[str], says: str, sample_index: Path, tmp_path: Path
+) -> None:
+    sources = tmp_path / "helios-sources.yaml"
+    sqlite3.connect(tmp_path / "shop.sqlite").close()
+    sources.write_text("sources:\n  shop:\n    kind: sqlite\n    path: shop.sqlite\n")
+    index = tmp_path / "index"
+    shutil.copytree(sample_index, index)
+    places = {"SOURCES": str(sources), "INDEX": str(index)}
+    given = [places.get(one, one).replace("FOLDER", str(tmp_path)) for one in arguments]
+    result = CliRunner().invoke(build_app(), given)
+    assert says in result.output and not isinstance(result.exception, (UnicodeError, ValueError, TypeError))
+
+
+def test_a_question_that_is_no_text_is_searched_for(sample_index: Path) -> None:
+    with Engine.open(str(sample_index), config=None) as engine:
+        assert engine.search(f"river {ODD}", k=1).edges
+        assert engine.encoder.encode_question(ODD).vectors.shape[1]
