@@ -29,6 +29,9 @@ File = Annotated[Path, typer.Option("--sources", metavar="FILE", help="The file 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+TABLE_FILES = (".parquet", ".csv", ".csv.gz", ".tsv")
+
+
 def _known_kind(name: str | None) -> str | None:
     if name is not None and name not in kind_names():
         raise typer.BadParameter(f"{name!r} is no kind of source; there are {', '.join(kind_names())}")
@@ -65,6 +68,8 @@ def add_command(
     for setting in settings or []:
         _set(values, setting)
     values = {"kind": kind or values.get("kind") or _guessed(values)} | values
+    if values["kind"] == "duckdb" and str(values.get("path", "")).lower().endswith(TABLE_FILES):
+        values["files"] = [values.pop("path")]  # a file that DuckDB reads as a table is no database of its own
     _make_portable(values, file_of_sources)
     with Registry.open(file_of_sources, create=True) as registry:
         kept = registry.add(name, values, replace=replace)

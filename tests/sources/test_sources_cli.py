@@ -68,6 +68,13 @@ def test_kinds_are_guessed_where_that_is_clear(folder: Path):
         assert json.loads(added.stdout)["kind"] == kind
 
 
+def test_a_file_of_rows_by_its_path_is_a_table(folder: Path):
+    (folder / "a.CSV").write_text("name,year\nAda,1815\n")
+    assert sources("add", "rows", "--path", "a.CSV").exit_code == 0
+    checked = sources("check", "rows")
+    assert checked.exit_code == 0, checked.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
