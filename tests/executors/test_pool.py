@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -115,8 +116,13 @@ def test_an_interrupt_leaves_no_worker_behind(options):
 
 
 def workers() -> list[psutil.Process]:
-    """Processes of this one that run an engine."""
-    return [child for child in psutil.Process().children() if "helios.executors.worker" in child.cmdline()]
+    """Processes of this one that run an engine; those that have ended and wait to be forgotten are none."""
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # a zombie is one, too
+            if "helios.executors.worker" in child.cmdline():
+                found.append(child)
+    return found
 
 
 def test_a_query_is_stopped_at_its_memory(pool, within):
