@@ -147,7 +147,7 @@ def link_chunks(job: LinkingJob, chunks: Sequence[range], *, workers: int = 1) -
             yield from pool.map(_link_chunk, chunks)
         except BrokenProcessPool:
             for process in list((pool._processes or {}).values()):
-                process.kill()  # the pool overlooks a worker that was being started, and would wait for it for ever
+                process.kill()  # one was seen to outlive the pool, whose end then waited for ever
             raise HeliosError(
                 f"one of {workers} worker processes was killed while tables were linked; if memory ran out, run the "
                 f"same command with fewer (--workers {max(1, workers // 2)}): finished work is kept"
