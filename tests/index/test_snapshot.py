@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -177,6 +178,19 @@ def with_tombstones(index: Path, deleted: list[int], *, revision: int) -> None:
     write_manifest(index, manifest.model_copy(update=update))
 
 
+def after_each(step: str, change: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change the index after each call of a step of opening; a server of another test may open its own beside this."""
+    usual, thread = getattr(snapshot, step), threading.get_ident()
+
+    def then_a_change(*arguments):
+        result = usual(*arguments)
+        if threading.get_ident() == thread:
+            change()
+        return result
+
+    monkeypatch.setattr(snapshot, step, then_a_change)
+
+
 def test_tombstones_belong_to_a_snapshot(index: Path):
     with Snapshot.open(index) as old:
         with_tombstones(index, [2, 5], revision=1)
@@ -254,18 +268,16 @@ class TestCommitsMeanwhile:
     @pytest.mark.parametrize("commits", [1, 3])
     def test_a_commit_after_any_step_of_opening(self, index: Path, monkeypatch, step: str, commits: int):
         """The tombstones of the manifest that was read are gone when they are read."""
-        usual, left = getattr(snapshot, step), [commits]
+        left = [commits]
 
-        def then_a_commit(*arguments):
-            result = usual(*arguments)
+        def commit() -> None:
             if left[0]:
                 left[0] -= 1
                 deleted = [commits - left[0]]
                 with_tombstones(index, deleted, revision=commits - left[0])
                 remove_retired(index, read_manifest(index))
-            return result
 
-        monkeypatch.setattr(snapshot, step, then_a_commit)
+        after_each(step, commit, monkeypatch)
         with Snapshot.open(index) as found:
             assert left == [0]
             assert found.manifest.generation == commits + 1
@@ -273,17 +285,14 @@ class TestCommitsMeanwhile:
 
     def test_a_rebuild_while_the_parts_are_being_pinned(self, index: Path, monkeypatch):
         """The folders of the manifest that was read are gone when they are pinned."""
-        usual = snapshot.read_manifest
         built = []
 
-        def then_a_build(directory):
-            found = usual(directory)
+        def build() -> None:
             if not built:
                 config = load_config(None, ["linking.source=none"])
                 built.append(build_index(sample_path(), index, config=config, stages=STAGES).manifest)
-            return found
 
-        monkeypatch.setattr(snapshot, "read_manifest", then_a_build)
+        after_each("read_manifest", build, monkeypatch)
         with Snapshot.open(index) as found:
             assert found.manifest == built[0]
             assert found.manifest.counts.edges == 0
@@ -291,16 +300,14 @@ class TestCommitsMeanwhile:
             assert not (index / "parts" / "0001").exists()
 
     def test_a_writer_that_never_rests(self, index: Path, monkeypatch):
-        usual, revision = snapshot.read_manifest, [0]
+        revision = [0]
 
-        def then_a_commit(directory):
-            found = usual(directory)
+        def commit() -> None:
             revision[0] += 1
             with_tombstones(index, [revision[0]], revision=revision[0])
-            remove_retired(index, usual(index))
-            return found
+            remove_retired(index, read_manifest(index))
 
-        monkeypatch.setattr(snapshot, "read_manifest", then_a_commit)
+        after_each("read_manifest", commit, monkeypatch)
         with pytest.raises(IndexFormatError, match="the index changes faster than it can be opened"):
             Snapshot.open(index)
         assert open_folders(index) == 0
