@@ -51,5 +51,10 @@ class Bounded(Generic[Key, Value]):
             self.put(key, value)
         return value
 
+    def items(self) -> dict[Key, Value]:
+        """What is kept now, the longest unasked first."""
+        with self._lock:
+            return dict(self._values)
+
     def __len__(self) -> int:
         return len(self._values)

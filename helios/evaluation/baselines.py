@@ -6,7 +6,8 @@ Shapes: S segments, P passages, U retrieval units, D vector dimensions.
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,35 @@ class DenseBaseline:
         for segment, vector in enumerate(self._segments):
             norms[segment] = np.linalg.norm(vector + self._passages[self.graph.passages_of(segment)].sum(axis=0))
         return np.maximum(norms, 1e-6)
+
+
+class Bm25Texts:
+    """BM25 (bm25s) over plain texts, and what single texts are worth for a question by the same statistics."""
+
+    def __init__(self, texts: Sequence[str], *, k1: float = K1, b: float = B) -> None:
+        self.k1 = k1
+        self._terms = terms = _Terms()
+        bags = [terms.learn(text) for text in texts]
+        self._index = _index(_Bags((bag,) for bag in bags), len(terms), k1=k1, b=b)
+        holding = np.zeros(len(terms), np.int64)
+        for bag in bags:
+            holding[np.unique(bag)] += 1
+        self._idf = np.log1p((len(bags) - holding + 0.5) / (holding + 0.5))
+
+    def scores(self, question: str) -> NDArray[np.float32]:
+        """A score for every text; 0 where it shares no word with the question."""
+        terms = self._terms.find(question)
+        found = self._index.get_scores_from_ids(terms) if terms else np.zeros(len(self))
+        return np.asarray(found, np.float32)
+
+    def worth(self, question: str, text: str) -> float:
+        """BM25 of a text that need not be one of the indexed ones, its length left aside."""
+        held = Counter(self._terms.find(text))
+        wanted = (term for term in set(self._terms.find(question)) if term in held)
+        return float(sum(self._idf[term] * held[term] / (held[term] + self.k1) for term in wanted))
+
+    def __len__(self) -> int:
+        return int(self._index.scores["num_docs"])
 
 
 class _Terms:

@@ -7,6 +7,7 @@ documents   collections of documents alone, beside BM25
 ablate      the search against variants of itself
 load        many questions at once: the same results, questions a second, memory
 sources     databases, graphs and corpora behind the routing layer
+augment     questions that are rows of a database, with what it says of them
 """
 
 import json
@@ -23,6 +24,7 @@ from rich.progress import Progress
 
 from helios.errors import EvaluationError
 from helios.evaluation.aggregation import Kind, of_kind
+from helios.evaluation.augment.cli import augment
 from helios.evaluation.baselines import K1, B
 from helios.evaluation.questions import Question, read_questions
 from helios.evaluation.sources.options import CONFIDENCE, Layout, Method
@@ -41,6 +43,8 @@ app = typer.Typer(
     name="eval", no_args_is_help=True, add_completion=False, rich_markup_mode="rich",
     help="Measure an index, or registered sources, against questions with known evidence.",
 )  # fmt: skip
+
+app.command()(augment)
 
 Index = Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")]
 Questions = Annotated[Path, typer.Option("--questions", help="Questions as .jsonl or .jsonl.gz.")]
