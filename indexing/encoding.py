@@ -16,7 +16,7 @@ from helios.corpus import CorpusStore
 from helios.index.quantiser import Quantiser, centroid_count
 from helios.index.tokens import pooled_codes
 from helios.models.encoder import FloatArray, MiniLMEncoder
-from helios.models.text import passage_text, segment_text
+from helios.models.text import plain_text, segment_text
 from indexing.stage import Arrays
 
 SAMPLE_TOKENS_PER_CENTROID = 48
@@ -30,7 +30,7 @@ def node_texts(store: CorpusStore, start: int, stop: int) -> Iterator[str]:
     for node in range(start, min(stop, segments)):
         yield segment_text(store.segment(node)).text
     for node in range(max(start, segments), stop):
-        yield passage_text(store.passages[node - segments]).text
+        yield plain_text(store.passages[node - segments])
 
 
 def node_count(store: CorpusStore) -> int:
@@ -92,10 +92,7 @@ def encode_nodes(store: CorpusStore, encoder: MiniLMEncoder, start: int, stop: i
 
 def token_frequencies(texts: Sequence[str], encoder: MiniLMEncoder) -> NDArray[np.int32]:
     """How many of the texts hold each token of the encoder's vocabulary, as `quantise_nodes` counts: (V)."""
-    found = np.zeros(encoder.vocabulary_size, np.int32)
-    for ids in encoder.token_ids(texts):
-        found[np.unique(ids)] += 1
-    return found
+    return encoder.token_frequencies(texts)
 
 
 def quantise_nodes(nodes: EncodedNodes, quantiser: Quantiser, *, vocabulary_size: int, segments: int) -> Arrays:

@@ -32,6 +32,8 @@ BLANKS = ("▁", "Ġ")
 """What tokenizers write for the blank before a word; the second, of byte-level ones, is a letter of Maltese."""
 HEAD_TOKENS = 32
 """The first tokens of a long text, its titles, that every further window begins with."""
+FEW_TEXTS = 200
+"""Up to so many texts are tokenised one by one where their tokens are counted."""
 SHIPPED_ADAPTER = Path(__file__).parent / "weights" / "token-encoder.safetensors"
 
 
@@ -195,6 +197,24 @@ class MiniLMEncoder:
             kept = self._kept(encoding)
             ids = np.array(encoding.ids, np.int32)[kept] if len(kept) else self._windows.first([])[0].ids[:1]
             yield np.asarray(ids, np.int32)
+
+    def token_frequencies(self, texts: Sequence[str]) -> NDArray[np.int32]:
+        """How many of the texts hold each token of the vocabulary, by the tokens that `token_ids` gives: (V)."""
+        from helios.models.word_counts import count_holders
+
+        found, odd = np.zeros(self.vocabulary_size, np.int32), list(texts)
+        if len(texts) > FEW_TEXTS and self._splits_words:
+            found, left = count_holders(texts, self._tokenizer, self._keep, room=self._windows.room)
+            odd = [texts[number] for number in left]
+        for ids in self.token_ids(odd):
+            found[np.unique(ids)] += 1
+        return found
+
+    @once
+    def _splits_words(self) -> bool:
+        from helios.models.word_counts import splits_words
+
+        return splits_words(self._tokenizer)
 
     def cut_tokens(self, texts: Sequence[str]) -> list[int]:
         """Of each text how many tokens no window reads."""

@@ -62,6 +62,11 @@ def passage_text(passage: Passage) -> NodeText:
     return _join(parts)
 
 
+def plain_text(passage: Passage) -> str:
+    """The same without its pieces."""
+    return f"{passage.title}. {passage.text}"
+
+
 def sentences_of(passage: Passage) -> Iterator[tuple[int, str]]:
     """Number and text of every sentence, as search explanations and citations count them."""
     text = passage_text(passage)

@@ -5,7 +5,7 @@ folders already, where nobody looks at them before the manifest names them. The 
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios import __version__
+from helios.corpus import CorpusStore
 from helios.index.checksums import Checksums
 from helios.index.durable import fsync_tree, remove_tree, replace_durably
 from helios.index.manifest import Codebook, Counts, Links, Manifest, Part, creation_date, write_manifest
@@ -24,8 +25,8 @@ from indexing.commit import write_tombstones
 from indexing.encoding import node_texts, token_frequencies
 
 Numbers = NDArray[np.int64]
-_TEXTS = 1000
-"""Texts that are tokenised at once."""
+_CHARACTERS = 10_000_000
+"""Of texts whose tokens are counted at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,10 +70,7 @@ class Draft:
                 continue
             new = np.setdiff1d(nodes[name], deleted[name].nodes)
             found = np.zeros(encoder.vocabulary_size, np.int64)
-            for start in range(0, len(new), _TEXTS):
-                texts = [
-                    text for node in new[start : start + _TEXTS] for text in node_texts(files.corpus, node, node + 1)
-                ]
+            for texts in _batches(files.corpus, new):
                 found += token_frequencies(texts, encoder)
             deleted[name] = deleted[name].joined(new, found)
         return replace(self, deleted=deleted)
@@ -133,6 +131,19 @@ def revision_of(part: Part) -> int:
     """How often what is deleted of a part was written."""
     _, _, revision = Path(part.tombstones.path).stem.rpartition("-")
     return int(revision) if revision.isdigit() else 0
+
+
+def _batches(store: CorpusStore, nodes: Numbers) -> Iterator[list[str]]:
+    """The texts of some nodes, a few at a time."""
+    texts: list[str] = []
+    characters = 0
+    for node in nodes.tolist():
+        texts += node_texts(store, node, node + 1)
+        characters += len(texts[-1])
+        if characters > _CHARACTERS:
+            yield texts
+            texts, characters = [], 0
+    yield texts
 
 
 def _corpus_sha256(parts: Sequence[Part]) -> str:

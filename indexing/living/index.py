@@ -117,7 +117,7 @@ class Index:
         """Delete tables and passages by id, by the file that they came from, and by a filter: what any of them means.
 
         Ids that no record has are listed in `Change.missing`. With `relink` the rows that named a deleted passage are
-        linked anew in a second commit, in which a mention may go to the next best title.
+        linked anew in the same commit: a mention may go to the next best title.
         """
         started = time.monotonic()
         with self._writing() as writing:
@@ -129,11 +129,13 @@ class Index:
             change = replace(writing.unchanged(), missing=missing)
             if mask.any():
                 bereft = _bereft(writing.reader, mask) if relink and self.links.source != "none" else {}
+                change = _deleted(change, corpus, mask)
                 draft = writing.draft.without(by_part(writing.reader, mask), self.encoder)
-                manifest = draft.commit()
-                change = replace(_deleted(change, corpus, mask), generation=manifest.generation)
                 if bereft:
-                    change = self._relinked(change, bereft)
+                    with workspace(self.directory) as work:
+                        draft, edges = self._with_links(draft, draft.reader(), _by_number(draft, bereft), work)
+                        change = replace(change, links=edges)
+                change = replace(change, generation=draft.commit().generation)
         return replace(change, seconds=time.monotonic() - started)
 
     def compact(self, *, whole: bool = False, refit: bool = False) -> Change:
@@ -291,14 +293,6 @@ class Index:
             return draft, 0
         layer = placed_layer(draft, reader, decision.links, decision.rows, work / "links")
         return draft.with_links(layer), new_edges(decision.links, reader)
-
-    def _relinked(self, change: Change, bereft: dict[str, Numbers]) -> Change:
-        """Link rows anew that named what was deleted; the write lock is held."""
-        with Snapshot.open(self.directory) as snapshot, workspace(self.directory) as work:
-            draft = Draft.of(snapshot)
-            reader = draft.reader()
-            draft, edges = self._with_links(draft, reader, _by_number(draft, bereft), work)
-            return replace(change, generation=draft.commit().generation, links=edges)
 
     @contextmanager
     def _writing(self) -> Iterator["_Writing"]:

@@ -80,7 +80,7 @@ def repair_index(
     directory: Path, *, progress: Progress | None = None, stages: Stages | None = None, wait: float = WAIT,
     overrides: Iterable[str] = (),
 ) -> RepairReport:  # fmt: skip
-    """Check an index and mend what can be mended; does nothing to a sound one.
+    """Check an index and mend what can be mended; a sound one stays as it is, without what killed writers left behind.
 
     `progress` is called with the bytes that were checked; `overrides` may say where the models of the index lie now.
     HeliosError where no part can be kept or a model is not that of the index, IndexFormatError where the manifest
@@ -92,6 +92,7 @@ def repair_index(
         manifest = read_manifest(directory)
         errors = [finding for finding in findings if finding.severity == "error"]
         if not errors:
+            remove_retired(directory, manifest)  # a repair that was killed after its commit left the old pieces
             return RepairReport(manifest.generation, findings)
         with workspace(directory) as work:
             report = _Repair(directory, manifest, errors, work, stages or SilentProgress(), overrides).run()

@@ -2,12 +2,12 @@
 
     python crashed_writes.py WORK POINTS CLONES KILLS SEED
 
-A scenario is an operation on an index (a build, a deletion, an addition, a compaction, a backup). For each of at most
-POINTS of its steps, spread over all, it runs in a fork that ends at the step. What is on the disk then, and CLONES
-states that a dead machine could have left instead (files and names that were not forced to the disk are lost, zero or
-cut off), must be the index before or the index after, sound, and the operation must succeed when it runs again. KILLS
-forks get SIGKILL at a random moment instead. Prints one JSON line a scenario. Forks need OMP_NUM_THREADS=1: threads of
-torch do not outlive them.
+A scenario is an operation on an index (a build, a deletion, an addition, a compaction, a backup, a repair). For each of
+at most POINTS of its steps, spread over all, it runs in a fork that ends at the step. What is on the disk then, and
+CLONES states that a dead machine could have left instead (files and names that were not forced to the disk are lost,
+zero or cut off), must be the index before or the index after, sound, and the operation must succeed when it runs again.
+KILLS forks get SIGKILL at a random moment instead. Prints one JSON line a scenario. Forks need OMP_NUM_THREADS=1:
+threads of torch do not outlive them.
 """
 
 import json
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from helios.index.snapshot import Snapshot, remove_retired
 from helios.index.tombstones import Tombstones
 from indexing.commit import write_tombstones
 from indexing.living.index import Index
+from indexing.living.repair import repair_index
 from indexing.pipeline import build_index
 from indexing.stages import GraphStage, IngestStage, LinkStage
 
@@ -50,6 +52,8 @@ class Scenario:
     name: str
     run: Callable[[Path], object]
     changes: str = INDEX
+    damage: Callable[[Path], object] | None = None
+    """What is done to the index before; it need not be sound then before the operation."""
 
 
 @dataclass
@@ -119,6 +123,22 @@ def compact(index: Index) -> None:
     index.delete(["nothing that is there"])
 
 
+def damage(work: Path) -> None:
+    """Vectors of a part, and a layer of links."""
+    manifest = read_manifest(work / INDEX)
+    for piece, name in ((manifest.parts[-1], "tokens/residuals.npy"), (manifest.links[-1], "edge_passages.npy")):
+        path = work / INDEX / piece.folder / name
+        path.write_bytes(path.read_bytes()[:-4] + b"bad!")
+
+
+def repair(work: Path) -> None:
+    """By the object that has loaded its models: a fork has no time to load them again."""
+    index = opened()
+    index.directory = work / INDEX
+    with patch("indexing.living.repair.Index", lambda directory, config, progress: index):
+        repair_index(work / INDEX)
+
+
 def build_whole(work: Path) -> None:
     opened()
     config = load_config(None, ["linking.source=hyperlinks", "encoder.runtime=torch"])
@@ -133,8 +153,9 @@ SCENARIOS = (
     Scenario("backup", lambda work: back_up(work / INDEX, work / BACKUP, share=False), BACKUP),
     Scenario("build with vectors", build_whole),
     Scenario("add", lambda work: changed(work, add)),
-    Scenario("delete a record", lambda work: changed(work, lambda index: index.delete(["p1"], relink=False))),
+    Scenario("delete a record", lambda work: changed(work, lambda index: index.delete(["p1"]))),
     Scenario("compact", lambda work: changed(work, compact)),
+    Scenario("repair", repair, damage=damage),
 )
 
 
@@ -144,6 +165,8 @@ def main() -> None:
     before = Path("state-0")
     before.mkdir()
     for number, scenario in enumerate(SCENARIOS, start=1):
+        if scenario.damage:
+            scenario.damage(before)
         counts = Tried(scenario, before, random.Random(seed + number)).run(points, clones, kills)
         sys.stdout.write(json.dumps(counts.__dict__) + "\n")
         sys.stdout.flush()
@@ -226,7 +249,8 @@ class Tried:
             if found not in self.hashes:
                 raise AssertionError("is neither the index before nor the one after")
             for name in (INDEX, BACKUP):
-                if (work / name / MANIFEST_FILE).exists():
+                damaged = self.scenario.damage and name == self.scenario.changes and found == self.hashes[0]
+                if not damaged and (work / name / MANIFEST_FILE).exists():
                     errors = [one for one in check_index(work / name) if one.severity == "error"]
                     if errors:
                         raise AssertionError(f"{name} is damaged: {errors}")

@@ -53,7 +53,7 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
 def test_every_crash_leaves_one_of_two_indexes_and_can_be_repeated(scenarios: list[dict]):
     for scenario in scenarios:
         assert scenario["problems"] == [], scenario["scenario"]
-    assert len(scenarios) == 9
+    assert len(scenarios) == 10
 
 
 def test_the_crashes_were_some(scenarios: list[dict]):

@@ -18,7 +18,7 @@ from helios.errors import ModelError
 from helios.models import routes
 from helios.models.base import FILES
 from helios.models.checkpoint import read_checkpoint
-from helios.models.encoder import HEAD_TOKENS, MAX_QUESTION_TOKENS, MiniLMEncoder, TokenVectors
+from helios.models.encoder import FEW_TEXTS, HEAD_TOKENS, MAX_QUESTION_TOKENS, MiniLMEncoder, TokenVectors
 
 TEXTS = [
     "Chemical elements, Some discoveries. Symbol: Ga ; Discoverer: Paul-Émile Lecoq de Boisbaudran",
@@ -323,3 +323,20 @@ def test_every_route_is_measured(encoder):
     assert speeds[0].route == "torch fp32"
     assert speeds[0].worst_cosine == pytest.approx(1.0, abs=1e-5)
     assert all(speed.tokens_per_second > 0 and speed.mean_cosine > 0.995 for speed in speeds)
+
+
+def test_counted_tokens_are_those_of_every_text(encoder: MiniLMEncoder):
+    """Words are split once for all texts; odd texts are, and those that are cut, are counted one by one."""
+    random = np.random.default_rng(4)
+    alphabet = [*"abcABC019 .,;-()[]\t\n\x00\x1f\u00a0\u2003\u200d\u0301éÉßİΣ北京ﬁ€—’", "[SEP]", "##a", "river", " "]
+    texts = ["".join(random.choice(alphabet, random.integers(0, 40))) for _ in range(400)]
+    texts += [*TEXTS, "bridge " * 3000, "a, b. " * 2000, "x" * 150, "[SEP] and [MASK]"]
+    assert len(texts) > FEW_TEXTS
+    expected = np.zeros(encoder.vocabulary_size, np.int32)
+    for ids in encoder.token_ids(texts):
+        expected[np.unique(ids)] += 1
+    np.testing.assert_array_equal(encoder.token_frequencies(texts), expected)
+    np.testing.assert_array_equal(
+        encoder.token_frequencies(texts[:50]) + encoder.token_frequencies(texts[50:]), expected
+    )
+    assert not encoder.token_frequencies([]).any()
