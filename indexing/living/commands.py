@@ -4,10 +4,11 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
+from helios.errors import HeliosError
 from helios.terminal import one_line
 
 if TYPE_CHECKING:
@@ -41,6 +42,13 @@ Metadata = Annotated[
 FollowLinks = Annotated[
     bool, typer.Option("--follow-links", help="Read what links lead to outside of the corpus's folder.")
 ]
+Compacting = Annotated[
+    bool,
+    typer.Option(
+        help="Merge small parts afterwards where there are more than eight, and rewrite small ones of which more "
+        "than a fifth is deleted: seconds, in which others search and write."
+    ),
+]
 Fields = Annotated[
     str | None,
     typer.Option(
@@ -59,6 +67,7 @@ def add(
     metadata: Metadata = None,
     follow_links: FollowLinks = False,
     fields: Fields = None,
+    compact: Compacting = True,
     wait: Wait = WAIT,
     overrides: Overrides = None,
     as_json: AsJson = False,
@@ -67,7 +76,8 @@ def add(
 
     Example: helios index add my-index more-files
     """
-    _add(index, corpus, (on_error, metadata, fields), wait, overrides, follow=follow_links, as_json=as_json)
+    reading, opened = _reading(on_error, metadata, fields, follow=follow_links), _open(index, wait, overrides)
+    _done(opened, opened.add_files(_source(corpus), reading), compact=compact, as_json=as_json)
 
 
 def update(
@@ -77,6 +87,7 @@ def update(
     metadata: Metadata = None,
     follow_links: FollowLinks = False,
     fields: Fields = None,
+    compact: Compacting = True,
     wait: Wait = WAIT,
     overrides: Overrides = None,
     as_json: AsJson = False,
@@ -85,8 +96,8 @@ def update(
 
     Example: helios index update my-index changed.jsonl
     """
-    how = (on_error, metadata, fields)
-    _add(index, corpus, how, wait, overrides, follow=follow_links, replacing=True, as_json=as_json)
+    reading, opened = _reading(on_error, metadata, fields, follow=follow_links), _open(index, wait, overrides)
+    _done(opened, opened.add_files(_source(corpus), reading, replacing=True), compact=compact, as_json=as_json)
 
 
 def delete(
@@ -97,6 +108,7 @@ def delete(
     relink: Annotated[
         bool, typer.Option(help="Link rows anew that named a deleted passage: a mention may go to another one.")
     ] = True,
+    compact: Compacting = True,
     wait: Wait = WAIT,
     overrides: Overrides = None,
     as_json: AsJson = False,
@@ -108,7 +120,8 @@ def delete(
     if not ids and source is None and where is None:
         raise typer.BadParameter("say what to delete: ids, --source FILE or --where FILTER")
     opened = _open(index, wait, overrides)
-    _print(opened.delete(ids or (), source=source, where=where, relink=relink), as_json=as_json)
+    change = opened.delete(ids or (), source=source, where=where, relink=relink)
+    _done(opened, change, compact=compact, as_json=as_json)
 
 
 def compact(
@@ -116,6 +129,12 @@ def compact(
     whole: Annotated[bool, typer.Option("--all", help="Make the whole index one part.")] = False,
     refit: Annotated[
         bool, typer.Option("--refit", help="Fit a new codebook, and encode all again under it: scores change.")
+    ] = False,
+    auto: Annotated[
+        bool,
+        typer.Option(
+            "--auto", help="Only where there are more than eight parts, or more than a fifth of one is deleted."
+        ),
     ] = False,
     wait: Wait = WAIT,
     overrides: Overrides = None,
@@ -127,8 +146,12 @@ def compact(
 
     Example: helios index compact my-index
     """
+    if auto and (whole or refit):
+        raise typer.BadParameter("--auto decides what to merge: leave out --all and --refit")
     os.nice(NICE)
-    _print(_open(index, wait, overrides).compact(whole=whole, refit=refit), as_json=as_json)
+    opened = _open(index, wait, overrides)
+    change = opened.compact_if_due(most=None) if auto else opened.compact(whole=whole, refit=refit)
+    _print(change or opened.unchanged(), as_json=as_json)
 
 
 def sync(
@@ -139,6 +162,7 @@ def sync(
     metadata: Metadata = None,
     follow_links: FollowLinks = False,
     fields: Fields = None,
+    compact: Compacting = True,
     wait: Wait = WAIT,
     overrides: Overrides = None,
     as_json: AsJson = False,
@@ -148,19 +172,31 @@ def sync(
     Example: helios index sync my-index my-files --dry-run
     """
     reading = _reading(on_error, metadata, fields, follow=follow_links)
-    _print(_open(index, wait, overrides).sync(folder, reading, dry_run=dry_run), as_json=as_json)
+    opened = _open(index, wait, overrides)
+    change = opened.sync(folder, reading, dry_run=dry_run)
+    _done(opened, change, compact=compact and not dry_run, as_json=as_json)
 
 
 CHANGES = (add, update, delete, sync, compact)
 
 
-def _add(
-    index: Path, corpus: Path, how: tuple[Literal["auto", "stop", "skip"], Path | None, str | None], wait: float,
-    overrides: list[str] | None, *, follow: bool, as_json: bool, replacing: bool = False,
-) -> None:  # fmt: skip
-    reading = _reading(*how, follow=follow)
-    source = sys.stdin.buffer if str(corpus) == "-" else corpus
-    _print(_open(index, wait, overrides).add_files(source, reading, replacing=replacing), as_json=as_json)
+def _source(corpus: Path) -> "Path | BinaryIO":
+    return sys.stdin.buffer if str(corpus) == "-" else corpus
+
+
+def _done(index: "Index", change: "Change", *, compact: bool, as_json: bool) -> None:
+    """Say what a change did, then merge parts if that is due; where that fails the change is still made."""
+    _print(change, as_json=as_json)
+    if not compact or not index.is_due():
+        return
+    os.nice(NICE)
+    try:
+        merged = index.compact_if_due()
+    except HeliosError as error:
+        typer.echo(f"not compacted: {one_line(str(error))}", err=True)
+        return
+    if merged and not as_json:
+        typer.echo(f"compacted  {change.parts:,} parts into {merged.parts:,}; {merged.seconds:.1f} s")
 
 
 def _reading(

@@ -31,6 +31,10 @@ DELETED = 0.2
 """Share of a part's nodes from which on it is written anew without those that are deleted."""
 LARGER = 2.0
 """A part is merged with those after it unless it has more than so many times the nodes that they have together."""
+MANY_PARTS = 8
+"""With more parts than these a question takes noticeably longer."""
+SMALL = 20_000
+"""Nodes that are merged in a few seconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,28 +48,48 @@ class Merged:
     nodes: int
 
 
-def groups(manifest: Manifest, *, whole: bool = False) -> list[tuple[Part, ...]]:
-    """Neighbouring parts that are worth being one, each of one codebook; all of them for `whole`."""
+def groups(manifest: Manifest, *, whole: bool = False, most: int | None = None) -> list[tuple[Part, ...]]:
+    """Neighbouring parts that are worth being one, each of one codebook; all of them for `whole`.
+
+    With `most` only such that have no more nodes together.
+    """
     found: list[list[Part]] = []
     for part in reversed(manifest.parts):
-        if found and part.codebook == found[0][0].codebook and (whole or _joins(part, found[0])):
+        if found and part.codebook == found[0][0].codebook and (whole or _joins(part, found[0], most)):
             found[0].insert(0, part)
         else:
             found.insert(0, [part])
-    return [tuple(own) for own in found if len(own) > 1 or _is_worn(own[0], whole=whole)]
+    return [
+        tuple(own) for own in found if len(own) > 1 or (_is_worn(own[0], whole=whole) and _fits(_nodes(own[0]), most))
+    ]
 
 
-def _joins(part: Part, after: Sequence[Part]) -> bool:
-    return _live(part) <= LARGER * sum(map(_live, after))
+def due(manifest: Manifest, *, most: int | None = None) -> list[tuple[Part, ...]]:
+    """What to merge without being asked: the groups of an index of many parts, else parts of which much is deleted."""
+    found = groups(manifest, most=most)
+    many = len(manifest.parts) > MANY_PARTS
+    return [own for own in found if many or any(_is_worn(part) for part in own)]
+
+
+def _joins(part: Part, after: Sequence[Part], most: int | None) -> bool:
+    live = sum(map(_live, after))
+    return _live(part) <= LARGER * live and _fits(_live(part) + live, most)
+
+
+def _fits(nodes: int, most: int | None) -> bool:
+    return most is None or nodes <= most
+
+
+def _nodes(part: Part) -> int:
+    return part.counts.segments + part.counts.passages
 
 
 def _live(part: Part) -> int:
-    return part.counts.segments + part.counts.passages - part.counts.deleted
+    return _nodes(part) - part.counts.deleted
 
 
-def _is_worn(part: Part, *, whole: bool) -> bool:
-    nodes = part.counts.segments + part.counts.passages
-    return part.counts.deleted > (0 if whole else DELETED * nodes)
+def _is_worn(part: Part, *, whole: bool = False) -> bool:
+    return part.counts.deleted > (0 if whole else DELETED * _nodes(part))
 
 
 def merged(

@@ -17,7 +17,7 @@ from helios.config import Config, load_config
 from helios.corpus import CorpusStore
 from helios.errors import HeliosError
 from helios.index.lock import WriteLock
-from helios.index.manifest import BUILD_FOLDER, read_manifest
+from helios.index.manifest import BUILD_FOLDER, Manifest, Part, read_manifest
 from helios.index.reader import Corpus, IndexReader
 from helios.index.settings import search_settings
 from helios.index.snapshot import Snapshot, remove_retired
@@ -25,7 +25,7 @@ from helios.models.encoder import MiniLMEncoder
 from helios.once import once
 from indexing.disk import DISK_FULL
 from indexing.living.change import Change, Reject
-from indexing.living.compaction import groups, holds, merged, with_merged
+from indexing.living.compaction import SMALL, due, groups, holds, merged, with_merged
 from indexing.living.draft import Draft, Numbers
 from indexing.living.layers import placed_layer
 from indexing.living.links import Links, new_edges
@@ -148,7 +148,7 @@ class Index:
         """
         started = time.monotonic()
         for _ in range(_ATTEMPTS):
-            change = self._compacted(whole=whole, refit=refit)
+            change = self._compacted(lambda manifest: groups(manifest, whole=whole), refit=refit)
             if change is not None:
                 return replace(change, seconds=time.monotonic() - started)
         raise HeliosError(
@@ -156,12 +156,28 @@ class Index:
             "changed, run it again when they are done"
         )
 
-    def _compacted(self, *, whole: bool, refit: bool) -> Change | None:
-        """One compaction; None if its parts were replaced meanwhile."""
+    def is_due(self, *, most: int | None = SMALL) -> bool:
+        """Whether `compact_if_due` has something to do."""
+        return bool(due(read_manifest(self.directory), most=most))
+
+    def compact_if_due(self, *, most: int | None = SMALL) -> Change | None:
+        """Merge parts where there are more than eight, and rewrite those of which more than a fifth is deleted.
+
+        Groups of more than `most` nodes are left alone, so that it takes seconds; None is no limit. Returns None where
+        nothing was due, or another compaction was quicker.
+        """
+        started = time.monotonic()
+        if not self.is_due(most=most):
+            return None
+        change = self._compacted(lambda manifest: due(manifest, most=most), refit=False)
+        return change and replace(change, seconds=time.monotonic() - started)
+
+    def _compacted(self, choose: Callable[[Manifest], list[tuple[Part, ...]]], *, refit: bool) -> Change | None:
+        """One compaction of the groups that are chosen; None if their parts were replaced meanwhile."""
         with self._failing(), workspace(self.directory) as work:
             with Snapshot.open(self.directory) as snapshot:
                 outlying = outliers(IndexReader.of(snapshot).parts)
-                wanted = groups(snapshot.manifest, whole=whole)
+                wanted = choose(snapshot.manifest)
                 if not wanted and not refit:
                     return Change(snapshot.manifest.generation, parts=len(snapshot.parts), outliers=outlying)
                 fitted: Path | None = None
@@ -182,6 +198,11 @@ class Index:
                 draft = with_merged(draft, done, work, codebook)
                 outlying = outliers(draft.reader().parts)
                 return Change(draft.commit().generation, parts=len(draft.parts), outliers=outlying)
+
+    def unchanged(self) -> Change:
+        """The snapshot that the index has, as a change that did nothing."""
+        manifest = read_manifest(self.directory)
+        return Change(manifest.generation, parts=len(manifest.parts))
 
     @once
     def encoder(self) -> MiniLMEncoder:

@@ -21,7 +21,7 @@ from helios.models.encoder import MiniLMEncoder
 from helios.retrieval.pipeline import Models
 from helios.types import Evidence, Passage, Table
 from indexing.living import Index
-from indexing.living.compaction import groups
+from indexing.living.compaction import MANY_PARTS, groups
 from indexing.pipeline import build_index
 
 LAKES = {
@@ -260,6 +260,23 @@ def test_parts_are_merged_by_size(index: Index):
     index.compact()
     assert len(read_manifest(index.directory).parts) == 2
     assert index.compact().generation == read_manifest(index.directory).generation
+
+
+def test_parts_are_merged_without_being_asked_where_that_is_due(index: Index, search):
+    for number in range(MANY_PARTS - 1):
+        index.add(passages=[{**CHIEMSEE, "id": str(number)}])
+    assert index.compact_if_due() is None
+    assert index.add([LAKES], [CHIEMSEE]).parts == MANY_PARTS + 1
+    assert not index.is_due(most=1)
+    assert index.compact_if_due().parts == 2
+    index.delete(["lakes"])
+    assert index.compact_if_due() is None
+    index.delete(["0", "1"])
+    assert (index.is_due(), index.is_due(most=9)) == (True, False)
+    assert index.compact_if_due().parts == 2
+    assert read_manifest(index.directory).counts.deleted == 0
+    assert search(index, PRIEN).edges[0].passage.title == "Chiemsee"
+    assert is_sound(index)
 
 
 def test_a_new_codebook_fits_what_the_index_holds(index: Index, search):

@@ -112,7 +112,8 @@ def test_no_folder(index: Index, tmp_path: Path):
         index.sync(tmp_path / "nowhere")
 
 
-def test_from_the_shell(place: Path):
+def test_from_the_shell(place: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("indexing.living.commands.NICE", 0)
     change_folder(place / "folder")
     arguments = [str(place / "index"), "--set", "encoder.runtime=torch"]
     run = CliRunner().invoke(app, ["sync", arguments[0], str(place / "folder"), *arguments[1:], "--dry-run"])
@@ -129,8 +130,14 @@ def test_from_the_shell(place: Path):
     assert '"passages": 1' in run.output
     run = CliRunner().invoke(app, ["update", arguments[0], "-", *arguments[1:]], input=line)
     assert "1 of them in place of others" in run.output
-    run = CliRunner().invoke(app, ["delete", *arguments, "x", "y"])
+    run = CliRunner().invoke(app, ["delete", *arguments, "x", "y", "--no-compact"])
     assert "missing    y" in run.output
+    assert "compacted" not in run.output
+    run = CliRunner().invoke(app, ["add", arguments[0], "-", *arguments[1:]], input=line)
+    assert "compacted  3 parts into 2; " in run.output
+    run = CliRunner().invoke(app, ["compact", *arguments, "--auto"])
+    assert run.output.startswith("snapshot   ")
+    assert CliRunner().invoke(app, ["compact", *arguments, "--auto", "--all"]).exit_code == 2
     run = CliRunner().invoke(app, ["compact", *arguments])
     assert run.exit_code == 0
     assert CliRunner().invoke(app, ["delete", *arguments]).exit_code == 2
