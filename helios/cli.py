@@ -29,6 +29,7 @@ OWN_COMMANDS = {
     "init": ("helios.reference:init_command", "Write a config file that explains every setting."),
     "eval": ("helios.evaluation.cli:app", "Measure an index against questions with known evidence."),
     "sources": ("helios.sources.cli:app", "Register and inspect the databases, graphs and corpora to ask."),
+    "augment": ("helios.augment.cli:app", "Show what a database adds to a question that is one of its rows."),
     "doctor": ("helios.doctor:doctor_command", "Show what is installed and what this machine can do."),
 }
 SIBLING_HELP = {

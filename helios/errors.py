@@ -10,6 +10,7 @@ HeliosError
 ├── IndexLockedError      another process is writing to the same index
 ├── ModelError            a model cannot be found, loaded or verified
 ├── EvaluationError       questions, qrels or runs that do not fit the index
+├── ContextError          a row, or what leads away from it, that no context can be gathered from
 └── SourceError           a registered source did not answer a query
     ├── QueryRejected     the guard refused the query; it never reached the engine
     ├── QueryTimeout      the query was stopped at its deadline
@@ -75,6 +76,10 @@ class ModelError(HeliosError):
 
 class EvaluationError(HeliosError):
     """Questions, qrels or runs that do not fit the index."""
+
+
+class ContextError(HeliosError):
+    """A row, a value or a key that no context can be gathered from."""
 
 
 class SourceError(HeliosError):

@@ -54,7 +54,7 @@ class ContextColumn:
     @property
     def role(self) -> str:
         """Name and path as one text: what tells the columns of a context apart, whatever the question's row."""
-        return " > ".join((*self.path, self.name))
+        return " / ".join((*self.path, self.name))
 
     @property
     def kept(self) -> int:
