@@ -11,6 +11,7 @@ A search is Algorithm 1 of the HELIOS paper; each stage takes the question's `Se
     rerank     the best ten read again (4.1)                                    helios.retrieval.reranking
     expand     edges that the graph lacks (4.2)                                 helios.retrieval.expansion
     refine     aggregation over whole tables, verification (4.3)                helios.retrieval.refinement
+    context    what a database says of the question's row, where it is given         helios.retrieval.context
     spread     the first ranks do not repeat themselves                         helios.retrieval.spreading
     judge      what a score means: the chance that an edge is evidence          helios.retrieval.probability
 """
@@ -43,10 +44,12 @@ from helios.index.visible import Query, Threads, query_of
 from helios.opened import OpenSnapshot, Stages
 from helios.retrieval.explain import explain_edge
 from helios.retrieval.pipeline import Models, Pipeline
-from helios.retrieval.state import SearchState, run_stages
+from helios.retrieval.state import SearchState, Stage, run_stages
 from helios.types import Evidence, EvidenceEdge
 
 if TYPE_CHECKING:
+    from helios.augment.context import Context
+    from helios.augment.encoding import ColumnWeights
     from helios.llm.budget import Budget
     from helios.models.encoder import TokenEncoder
     from helios.reading.base import Answer, Reader
@@ -149,18 +152,22 @@ class Engine:
 
     def search(
         self, question: str, *, k: int | None = None, where: str | Where | None = None, explain: bool = False,
-        seconds: float | None = None, budget: "Budget | None" = None,
+        seconds: float | None = None, budget: "Budget | None" = None, context: "Context | None" = None,
+        context_weights: "ColumnWeights | None" = None,
     ) -> Evidence:  # fmt: skip
         """Rank edges for a question (HELIOS, Algorithm 1).
 
         `k` edges at most, `search.k` by default; ValueError if it is less than 1. `where` searches as if the index held
         nothing but what it selects (`helios.corpus.where`, WhereError if it cannot be read). `explain` adds the words
         behind every score. After `seconds`, `search.deadline_ms` by default, stages leave out what they can, and a note
-        says so. `budget` is what the question may spend on a language model, a fresh one by default.
+        says so. `budget` is what the question may spend on a language model, a fresh one by default. `context` is what
+        a database says of the row that the question is (`helios.augment`), `context_weights` how much its columns
+        count, by default `search.context_share` and all alike; without a context nothing else is done.
         """
         with self.pinned() as engine:
             state = engine.begin(question, k=k, where=where, seconds=seconds, budget=budget)
-            state = run_stages(state, engine.pipeline.stages)
+            stages = engine._stages_with(context, context_weights) if context else engine.pipeline.stages
+            state = run_stages(state, stages)
             return engine._evidence(state, explain=explain)
 
     def search_many(
@@ -180,13 +187,19 @@ class Engine:
             return list(pool.map(lambda question: engine.search(question, k=k, where=where), questions))
 
     def ask(
-        self, question: str, *, k: int = 50, where: str | Where | None = None, seconds: float | None = None
-    ) -> "Answer":
-        """A short answer with checked citations, or an abstention that says why, from the k best edges."""
+        self, question: str, *, k: int = 50, where: str | Where | None = None, seconds: float | None = None,
+        context: "Context | None" = None,
+    ) -> "Answer":  # fmt: skip
+        """A short answer with checked citations, or an abstention that says why, from the k best edges.
+
+        `context` is as for `search`.
+        """
         from helios.reading.asking import answer_question
 
         with self.pinned() as engine:
-            answer, _ = answer_question(engine, engine.reader, question, k=k, where=where, seconds=seconds)
+            answer, _ = answer_question(
+                engine, engine.reader, question, k=k, where=where, seconds=seconds, context=context
+            )
             return answer
 
     def begin(
@@ -294,6 +307,19 @@ class Engine:
     ) -> None:
         self.close()
 
+    def _stages_with(self, context: "Context", weights: "ColumnWeights | None") -> "Sequence[Stage]":
+        """The stages of a question that has a context."""
+        from helios.augment.encoding import ColumnWeights
+        from helios.retrieval.context import ContextStage, with_context
+        from helios.retrieval.ranking.stage import FusedEdges, Ranking
+
+        pipeline = self.pipeline
+        ranking = next((stage for stage in pipeline.stages if isinstance(stage, Ranking)), None)
+        scorer = ranking or FusedEdges(pipeline.fused.scale)
+        weights = weights or ColumnWeights(share=self.config.search.context_share)
+        vectors = self.models.attribute_vectors(self.config)
+        return with_context(pipeline.stages, ContextStage(context, vectors, weights, scorer, pipeline.fused))
+
     def _over(self, opened: OpenSnapshot) -> "Engine":
         """This engine over an open snapshot, for as long as somebody holds that."""
         engine = copy.copy(self)
@@ -317,7 +343,7 @@ class Engine:
         """Ranked edges with what their scores mean, their texts, links and, if asked, matches."""
         started = time.perf_counter()
         judged = self.opened.judge.judge(state)
-        index, encoder = state.index, self.pipeline.encoder
+        index, encoder, context = state.index, self.pipeline.encoder, state.context
         edges = tuple(
             EvidenceEdge(
                 rank=rank,
@@ -329,6 +355,7 @@ class Engine:
                 links=index.edge_links(scored.edge),
                 matches=explain_edge(index, encoder, state.query, scored.edge) if explain else (),
                 rejected=scored.rejected,
+                context=() if context is None else context.matches(state, scored.edge, encoder if explain else None),
             )
             for rank, (scored, probability) in enumerate(
                 zip(state.subgraph.edges[: state.k], judged.probabilities, strict=False), start=1
@@ -346,4 +373,5 @@ class Engine:
             generation=self.snapshot.manifest.generation,
             calls=report.calls,
             tokens=report.tokens,
+            context=() if context is None else context.weights(),
         )

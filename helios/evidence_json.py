@@ -25,6 +25,7 @@ def evidence_dict(evidence: Evidence) -> dict[str, Any]:
         "degraded": evidence.degraded,
         "calls": evidence.calls,
         "tokens": evidence.tokens,
+        **({"context": [asdict(weight) for weight in evidence.context]} if evidence.context else {}),
         "timings_ms": {stage: round(spent, 3) for stage, spent in evidence.timings_ms.items()},
     }
 
@@ -46,6 +47,7 @@ def _edge(edge: EvidenceEdge) -> dict[str, Any]:
         "passage": None if edge.passage is None else passage_dict(edge.passage),
         "links": [asdict(link) for link in edge.links],
         "matches": [asdict(match) for match in edge.matches],
+        **({"context": [asdict(match) for match in edge.context]} if edge.context else {}),
     }
 
 

@@ -144,6 +144,33 @@ class TokenMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextMatch:
+    """An attribute of the question's context that speaks for an edge more than for the others that were found."""
+
+    column: str
+    """`table.column`, with the keys that lead there."""
+    text: str
+    word: str
+    """The word of the edge that it matched best."""
+    similarity: float
+    gain: float
+    """What it adds to the edge's log-odds above the mean of the edges."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWeight:
+    """A column of the question's context in a search."""
+
+    column: str
+    """`table.column`, with the keys that lead there."""
+    attributes: int
+    weight: float
+    """Its share of the context, all columns together 1; 0 for a column that is left out."""
+    spread: float
+    """By how much it moved the edges' log-odds: their standard deviation."""
+
+
+@dataclass(frozen=True, slots=True)
 class EvidenceEdge:
     """One ranked piece of evidence with everything a reader needs to check it."""
 
@@ -159,6 +186,8 @@ class EvidenceEdge:
     matches: tuple[TokenMatch, ...] = ()
     rejected: bool = False
     """Whether verification takes it for no evidence."""
+    context: tuple[ContextMatch, ...] = ()
+    """The attributes of the question's context that speak for it most."""
 
     def __repr__(self) -> str:
         sides = [self.segment and str(self.segment.segment_id), self.passage and self.passage.passage_id]
@@ -201,6 +230,8 @@ class Evidence:
     """Calls of a language model."""
     tokens: int = 0
     """Tokens of their prompts and replies."""
+    context: tuple[ContextWeight, ...] = ()
+    """The columns of the question's context, those first that moved the edges most; empty where none was given."""
 
     def __repr__(self) -> str:
         best = f", best={self.edges[0].probability:.2f}" if self.edges else ""

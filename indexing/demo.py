@@ -34,13 +34,28 @@ class Answered:
 
 
 def demo_command(
+    which: Annotated[
+        str | None,
+        typer.Argument(metavar="[augment]", help="augment: a help desk whose database knows who asks."),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the index.")] = Path("demo-index"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Index the sample corpus that comes with HELIOS, answer its questions and show the evidence.
 
+    `helios demo augment` shows something else: the same question of two customers, with two answers.
+
     Example: helios demo --out demo-index
     """
+    if which not in (None, "augment"):
+        raise typer.BadParameter(
+            f"there is no demo {which!r}; there is `augment`, or leave it out", param_hint="augment"
+        )
+    if which is not None:
+        from indexing.demo_augment import demo_augment
+
+        demo_augment(out, as_json=as_json)
+        return
     from rich.console import Console
 
     console = Console(highlight=False, quiet=as_json)

@@ -68,8 +68,17 @@ def show_command(
         print_context(context, every=every)
 
 
-def read_context(row: str, source: str | None, file_of_sources: Path | None, settings: Path | None) -> Context:
-    """The context that `--context` names: `tickets:17`, or values as `customer_id=5`; wrong usage without a source."""
+def read_context(
+    row: str | None, source: str | None, file_of_sources: Path | None, settings: Path | None
+) -> Context | None:
+    """The context that `--context` names: `tickets:17`, or values as `customer_id=5`; None where it was not given.
+
+    Wrong usage without a source, and for what has no use without a row.
+    """
+    if row is None:
+        if source is not None or settings is not None:
+            raise typer.BadParameter("--source and --augment say where --context is from: give that too")
+        return None
     from helios.augment.augmenter import open_augmenter
     from helios.sources.registry import Registry
 

@@ -20,6 +20,7 @@ from helios.reading.vectors import StoredVectors
 from helios.types import Evidence, EvidenceEdge, Origin, SegmentId
 
 if TYPE_CHECKING:
+    from helios.augment.context import Context
     from helios.corpus.where import Where
     from helios.engine import Engine
     from helios.index.reader import Corpus
@@ -78,21 +79,21 @@ def folder_of(configured: str | None) -> Path | None:
 
 def answer_question(
     engine: "Engine", reader: Reader, question: str, *, k: int = 50, where: "str | Where | None" = None,
-    seconds: float | None = None,
+    seconds: float | None = None, context: "Context | None" = None,
 ) -> tuple[Answer, Evidence]:  # fmt: skip
     """Search the k best edges, read them, and keep the citations that the store confirms.
 
     A row that a program over a whole table rests on then comes first: the largest of a thousand rows is like all others
     until they are compared.
     """
-    evidence, budget = find_evidence(engine, reader, question, k=k, where=where, seconds=seconds)
+    evidence, budget = find_evidence(engine, reader, question, k=k, where=where, seconds=seconds, context=context)
     answer = read_evidence(engine, reader, evidence, budget=budget)
     return answer, evidence if answer.row is None else with_row_first(evidence, answer.row, engine.corpus)
 
 
 def find_evidence(
     engine: "Engine", reader: Reader, question: str, *, k: int = 50, where: "str | Where | None" = None,
-    seconds: float | None = None, explain: bool = False,
+    seconds: float | None = None, explain: bool = False, context: "Context | None" = None,
 ) -> tuple[Evidence, Budget | None]:  # fmt: skip
     """The k best edges, and what is left for this reader to spend on a language model, None if it asks none.
 
@@ -100,7 +101,10 @@ def find_evidence(
     """
     budget = reader.model.budget() if isinstance(reader, LlmReader) else None
     before = _before_reading(budget, engine.config)
-    return engine.search(question, k=k, where=where, explain=explain, seconds=seconds, budget=before), budget
+    evidence = engine.search(
+        question, k=k, where=where, explain=explain, seconds=seconds, budget=before, context=context
+    )
+    return evidence, budget
 
 
 def _before_reading(budget: Budget | None, config: Config) -> Budget | None:

@@ -35,7 +35,11 @@ def ask_command(
     index: Annotated[Path | None, typer.Option("--index", "-i", help="Folder of the index.")] = None,
     sources: Annotated[
         Path | None,
-        typer.Option("--sources", metavar="FILE", help="Instead of an index: a file of registered sources."),
+        typer.Option(
+            "--sources",
+            metavar="FILE",
+            help="A file of registered sources to ask instead of an index; with --context: that has the row.",
+        ),
     ] = None,
     k: Annotated[
         int | None,
@@ -52,6 +56,18 @@ def ask_command(
     ] = None,
     where: Annotated[
         str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE:KEY", help="The row that the question is, or values that name rows: customer_id=5."
+        ),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="With --context: the database that has the row.")
+    ] = None,
+    augment: Annotated[
+        Path | None, typer.Option("--augment", metavar="FILE", help="With --context: keys, times, columns, as YAML.")
     ] = None,
     fields: Annotated[
         str | None,
@@ -76,7 +92,8 @@ def ask_command(
         raise typer.BadParameter("the question is empty")
     if model and not llm:
         raise typer.BadParameter("--model needs --llm, the address of its server")
-    if sum(one is not None for one in (index, sources, folder)) != 1:
+    asks_sources = sources is not None and context is None
+    if sum((index is not None, asks_sources, folder is not None)) != 1:
         raise typer.BadParameter(
             'give one of: a folder before the question, as in helios ask FOLDER "…"; --index, the folder of an index; '
             "--sources, a file of registered sources"
@@ -85,12 +102,14 @@ def ask_command(
         raise typer.BadParameter(f"{folder}: no such file or folder; give the folder to ask before the question")
     if fields is not None and folder is None:
         raise typer.BadParameter("--map says how a folder of files is read: give a folder before the question")
+    from helios.augment.cli import read_context
     from helios.engine import Engine
     from helios.reading.asking import answer_question, llm_overrides
 
     settings = llm_overrides(llm, model, overrides or ())
-    if where is not None and sources is not None:
+    if where is not None and asks_sources:
         raise typer.BadParameter("--where selects from an index: give --index, or a folder")
+    given = read_context(context, source, sources, augment)
     if folder is not None:
         index = indexed(folder, config, settings, fields)
     if index is None:
@@ -100,7 +119,7 @@ def ask_command(
         ask_sources(question, sources, k=k, config=config, overrides=settings, as_json=as_json)
         return
     with Engine.open(index, config=config, overrides=settings) as engine:
-        answer, evidence = answer_question(engine, engine.reader, question, k=k or EDGES, where=where)
+        answer, evidence = answer_question(engine, engine.reader, question, k=k or EDGES, where=where, context=given)
         shown = answer_json(answer, engine.corpus)
     if answer.abstained:
         shown["evidence"] = evidence.to_dict()["edges"][:SHOWN]

@@ -11,6 +11,9 @@ from rich.text import Text
 from helios.terminal import escape, printable
 from helios.types import Evidence, EvidenceEdge
 
+SHORT = 60
+"""Characters of an attribute that are printed."""
+
 
 def search_command(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
@@ -18,6 +21,21 @@ def search_command(
     k: Annotated[int, typer.Option("-k", min=1, help="How many edges to show.")] = 10,
     where: Annotated[
         str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE:KEY", help="The row that the question is, or values that name rows: customer_id=5."
+        ),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="With --context: the database that has the row.")
+    ] = None,
+    file_of_sources: Annotated[
+        Path | None, typer.Option("--sources", metavar="FILE", help="With --context: the file of sources.")
+    ] = None,
+    augment: Annotated[
+        Path | None, typer.Option("--augment", metavar="FILE", help="With --context: keys, times, columns, as YAML.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show which words matched.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -32,10 +50,12 @@ def search_command(
     """
     if not question.strip():
         raise typer.BadParameter("the question is empty")
+    from helios.augment.cli import read_context
     from helios.engine import Engine
 
+    given = read_context(context, source, file_of_sources, augment)
     with Engine.open(index, config=config, overrides=overrides or []) as engine:
-        evidence = engine.search(question, k=k, where=where, explain=explain)
+        evidence = engine.search(question, k=k, where=where, explain=explain, context=given)
     if as_json:
         typer.echo(printable(json.dumps(evidence.to_dict(), indent=2, ensure_ascii=False)))
     else:
@@ -53,6 +73,11 @@ def print_evidence(evidence: Evidence, *, filtered: bool = False) -> None:
             console.print(
                 f"        [dim]{escape(match.query_token)} → {escape(match.word)}  {match.similarity:.2f}  "
                 f"{_place(edge, match.where)}[/dim]"
+            )
+        for told in edge.context:
+            word = f" → {escape(told.word)}" if told.word else ""
+            console.print(
+                f"        [dim]through {escape(_short(told.text))}{word}  ({escape(told.column)})[/dim]", soft_wrap=True
             )
     for note in evidence.notes:
         console.print(f"[yellow]{escape(note)}[/yellow]")
@@ -97,6 +122,10 @@ def _linked_cell(edge: EvidenceEdge) -> str:
         return ""
     link = edge.links[0]
     return f"{edge.segment.header[link.column]}: {edge.segment.cells[link.column][link.start : link.end]}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
 
 
 def _place(edge: EvidenceEdge, where: str) -> str:

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.errors import IndexFormatError
 from helios.index.languages import UNSPACED
@@ -20,14 +21,8 @@ def explain_edge(index: IndexReader, encoder: TokenEncoder, query: Query, edge: 
 
     Similarities are unweighted. Special tokens, which stand for no word, are left out.
     """
-    nodes: list[tuple[int, NodeText]] = []
-    if edge.segment is not None:
-        nodes.append((edge.segment, segment_text(index.corpus.segment(edge.segment))))
-    if edge.passage is not None:
-        number = index.segment_count + edge.passage
-        nodes.append((number, passage_text(index.corpus.passages[edge.passage])))
     best: list[TokenMatch | None] = [None] * len(query.tokens.spans)
-    for number, node in nodes:
+    for number, node in _nodes(index, edge):
         for i, match in enumerate(_matches(index, encoder, query, number, node)):
             current = best[i]
             if current is None or match.similarity > current.similarity:
@@ -35,20 +30,53 @@ def explain_edge(index: IndexReader, encoder: TokenEncoder, query: Query, edge: 
     return tuple(match for match in best if match is not None and match.query_token)
 
 
+def words_of_tokens(
+    index: IndexReader, encoder: TokenEncoder, vectors_AD: NDArray[np.float32], edge: Edge
+) -> list[str]:
+    """For each of some vectors the word of an edge's texts that it matches best."""
+    best, words = np.full(len(vectors_AD), -np.inf, np.float32), [""] * len(vectors_AD)
+    for number, node in _nodes(index, edge):
+        similarities, spans = _against(index, encoder, vectors_AD, number, node)
+        for i, j in enumerate(np.argmax(similarities, axis=1)):
+            if similarities[i, j] > best[i]:
+                start, end = _word(node.text, *(int(x) for x in spans[j]))
+                best[i], words[i] = similarities[i, j], node.text[start:end]
+    return words
+
+
+def _nodes(index: IndexReader, edge: Edge) -> list[tuple[int, NodeText]]:
+    """The nodes of an edge by their numbers, with their texts."""
+    nodes: list[tuple[int, NodeText]] = []
+    if edge.segment is not None:
+        nodes.append((edge.segment, segment_text(index.corpus.segment(edge.segment))))
+    if edge.passage is not None:
+        number = index.segment_count + edge.passage
+        nodes.append((number, passage_text(index.corpus.passages[edge.passage])))
+    return nodes
+
+
 def _matches(index: IndexReader, encoder: TokenEncoder, query: Query, number: int, node: NodeText) -> list[TokenMatch]:
-    similarities = query.tokens.vectors @ index.tokens.vectors(number).T
-    spans = encoder.token_spans(node.text)
-    if not 0 < similarities.shape[1] <= len(spans):
-        raise IndexFormatError(
-            f"node {number}: its text has {len(spans)} tokens, its vectors are of {similarities.shape[1]}: texts or "
-            "vectors are damaged; run `helios index fsck`"
-        )
+    similarities, spans = _against(index, encoder, query.tokens.vectors, number, node)
     found = []
     for i, j in enumerate(np.argmax(similarities, axis=1)):
         start, end = _word(node.text, *(int(x) for x in spans[j]))
         query_token = query.text[slice(*(int(x) for x in query.tokens.spans[i]))]
         found.append(TokenMatch(query_token, node.text[start:end], float(similarities[i, j]), node.where(start)))
     return found
+
+
+def _against(
+    index: IndexReader, encoder: TokenEncoder, vectors_QD: NDArray[np.float32], number: int, node: NodeText
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Similarities of vectors with a node's tokens, (Q, tokens), and what of its text each token is."""
+    similarities = vectors_QD @ index.tokens.vectors(number).T
+    spans = encoder.token_spans(node.text)
+    if not 0 < similarities.shape[1] <= len(spans):
+        raise IndexFormatError(
+            f"node {number}: its text has {len(spans)} tokens, its vectors are of {similarities.shape[1]}: texts or "
+            "vectors are damaged; run `helios index fsck`"
+        )
+    return similarities, spans
 
 
 def _word(text: str, start: int, end: int) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from helios.retrieval.spreading import Prices, Spreading
 from helios.retrieval.state import Stage
 
 if TYPE_CHECKING:
+    from helios.augment.encoding import AttributeVectors
     from helios.llm.client import LlmClient
     from helios.retrieval.refinement.local import RefinementModels
     from helios.retrieval.reranking.reranker import Reranker
@@ -160,6 +161,15 @@ class Models:
             nodes = self._node_scorer(config, nodes)
         reach = Reach(rows=settings.seeds, tables=settings.tables, within=settings.within)
         return self._once(key, lambda: Expansion(model, scorer, reach, settings.beam, nodes))
+
+    def attribute_vectors(self, config: Config) -> "AttributeVectors":
+        """Vectors of a context's attributes by the token encoder, kept by their content."""
+        from helios.augment.encoding import AttributeVectors, PooledTokens
+
+        encoder = self.encoder(config)
+        return self._once(
+            ("attributes", config.encoder, config.advanced.encoder), lambda: AttributeVectors(PooledTokens(encoder))
+        )
 
     def documents(self, config: Config) -> Stage | None:
         """The order of texts that no row links to."""

@@ -47,6 +47,7 @@ from helios.types import Edge, ScoredEdge
 
 if TYPE_CHECKING:
     from helios.llm.budget import Budget
+    from helios.retrieval.context import ContextScores
     from helios.retrieval.ranking.features import NodeFacts
 
 FloatArray = NDArray[np.float32]
@@ -112,6 +113,8 @@ class SearchState:
     """What the features of edges need of nodes that were ranked."""
     ranked: RankedPairs | None = None
     report: RefinementReport = field(default_factory=RefinementReport)
+    context: "ContextScores | None" = None
+    """What the question's context added, where it has one."""
     left_out: tuple[str, ...] = ()
     """What there was no time for, in words."""
     milliseconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,121 @@
+"""A context in the default engine: the help desk's question of two customers, and nothing where none is given."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helios.augment.augmenter import Augmenter, open_augmenter
+from helios.augment.context import Context
+from helios.augment.encoding import ColumnWeights
+from helios.augment.helpdesk import ANSWERS, ASKED, question_of, write_helpdesk
+from helios.cli import build_app
+from helios.engine import Engine
+from helios.evidence_json import evidence_schema
+from helios.sources.registry import Registry
+from helios.types import Evidence
+from indexing.pipeline import build_index
+
+OFF = "It does not switch on any more. What can I do?"
+LAMP = Context.from_columns({"products.name": ["Bicycle lamp L7"], "customers.name": ["Ben Okoro"]})
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("desk")
+    _, articles = write_helpdesk(folder)
+    build_index(articles, folder / "index", workers=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engine(desk: Path) -> Iterator[Engine]:
+    with Engine.open(desk / "index") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def augmenter(desk: Path) -> Iterator[Augmenter]:
+    with Registry.open(desk / "helios-sources.yaml") as registry:
+        yield open_augmenter(registry, "helpdesk")
+
+
+def best(evidence: Evidence) -> str:
+    passage = evidence.edges[0].passage
+    assert passage is not None
+    return passage.passage_id
+
+
+def without_times(evidence: Evidence) -> dict[str, object]:
+    return {key: value for key, value in evidence.to_dict().items() if key != "timings_ms"}
+
+
+@pytest.mark.parametrize("ticket", [ticket for pair in ASKED for ticket in pair])
+def test_the_same_words_of_two_customers_find_two_articles(
+    engine: Engine, augmenter: Augmenter, desk: Path, ticket: int
+) -> None:
+    title, _ = question_of(desk / "helios-sources.yaml", ticket)
+    evidence = engine.search(title, k=3, context=augmenter.of_row("tickets", ticket))
+    assert best(evidence) == ANSWERS[ticket]
+    assert "Written after" not in json.dumps(evidence.to_dict())
+
+
+def test_the_evidence_says_through_what_it_was_found(engine: Engine) -> None:
+    evidence = engine.search(OFF, k=3, context=LAMP, explain=True)
+    told = evidence.edges[0].context[0]
+    assert (told.column, told.text) == ("products.name", "Bicycle lamp L7") and told.gain > 0 and told.word
+    assert [column.column for column in evidence.context][0] == "products.name"
+    assert sum(column.weight for column in evidence.context) == pytest.approx(1.0)
+    document = evidence.to_dict()
+    schema = evidence_schema()
+    for name, found in (("context_weight", document["context"]), ("context_match", document["edges"][0]["context"])):
+        assert found and all(set(one) == set(schema["$defs"][name]["properties"]) for one in found)
+
+
+def test_without_a_context_nothing_is_done(engine: Engine) -> None:
+    plain, empty = engine.search(OFF, k=5), engine.search(OFF, k=5, context=Context())
+    assert without_times(plain) == without_times(empty)
+    assert set(plain.timings_ms) == set(empty.timings_ms) and "context" not in plain.timings_ms
+    assert "context" not in plain.to_dict() and "context" not in plain.to_dict()["edges"][0]
+    assert without_times(engine.search(OFF, k=5, context=LAMP, context_weights=ColumnWeights(share=1.0))) == (
+        without_times(plain)
+    )
+
+
+def test_the_order_of_attributes_changes_nothing(engine: Engine) -> None:
+    names = ["Bicycle lamp L7", "Front light for a bicycle", "Ben Okoro", "Bristol"]
+    found = [
+        engine.search(OFF, k=5, context=Context.from_columns({"a.b": order, "c.d": ["open"]}))
+        for order in (names, names[::-1])
+    ]
+    assert [edge.passage for edge in found[0].edges] == [edge.passage for edge in found[1].edges]
+    assert [edge.score for edge in found[0].edges] == pytest.approx([edge.score for edge in found[1].edges], abs=1e-4)
+
+
+def test_columns_of_no_weight_are_left_out(engine: Engine) -> None:
+    weights = ColumnWeights(share=0.5, weights={"customers.name": 1.0})
+    evidence = engine.search(OFF, k=5, context=LAMP, context_weights=weights)
+    (lamp,) = (column for column in evidence.context if column.column == "products.name")
+    assert lamp.weight == 0 and lamp.spread == 0
+
+
+def test_the_deadline_leaves_the_context_out_and_says_so(engine: Engine) -> None:
+    evidence = engine.search(OFF, k=3, context=LAMP, seconds=1e-9)
+    assert any("context" in note for note in evidence.notes) and not evidence.context
+
+
+def test_search_and_ask_take_a_row(desk: Path) -> None:
+    where = ["--context", "tickets:22", "--source", "helpdesk", "--sources", str(desk / "helios-sources.yaml")]
+    index = ["--index", str(desk / "index")]
+    result = CliRunner().invoke(build_app(), ["search", OFF, *index, "-k", "1", *where])
+    assert result.exit_code == 0, result.output
+    assert "Bicycle lamp L7: it does not switch on" in result.output and "through Bicycle lamp L7" in result.output
+    result = CliRunner().invoke(build_app(), ["ask", OFF, *index, *where, "--json"])
+    assert result.exit_code == 0, result.output
+    assert "l7-off" in result.output
+    result = CliRunner().invoke(build_app(), ["search", OFF, *index, "--source", "helpdesk"])
+    assert result.exit_code == 2 and "--context" in result.output
+    result = CliRunner().invoke(build_app(), ["search", OFF, *index, "--context", "tickets:22"])
+    assert result.exit_code == 2 and "--source" in result.output
