@@ -72,8 +72,7 @@ class RerankSettings(Section):
     backend: Literal["none", "late-interaction", "embedded", "cross-encoder", "flag", "flag-layerwise"] = (
         "late-interaction"
     )
-    """`late-interaction` reads nodes with the trained encoder, after the learned ranking of a factored search;
-    others read question and text together: `embedded` is ours, the rest are of other libraries."""
+    """`late-interaction` is the trained encoder; others read question and text together, `embedded` is ours."""
     model: str | None = None
     """Folder (`late-interaction`), file (`embedded`), folder or hub name of g_e; None is the packaged one."""
     edges: int = Field(default=10, ge=1)
@@ -311,8 +310,7 @@ class AdvancedRefinementSettings(Section):
     believe: float = Field(default=0.2, ge=0.0, le=1.0)
     """Probability of the best plan from which its result is told, with the cells that it compared."""
     verify: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Edges that are evidence with less than this probability come last; 0 rejects none. The learned ranking knows of
-    an edge all that verification does: without one (search.ranker=none), try 0.005."""
+    """Edges that are evidence with less than this probability come last; 0 rejects none; without a ranker try 0.005."""
     prompting: Literal["star", "graph"] = "star"
     """With `llm`: prompts about a table and `rows` stars at a time, or one for the whole graph (HELIOS 5.3)."""
     gate: float = Field(default=0.9, ge=0.0, le=1.0)
