@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from threading import Lock
 from time import monotonic, perf_counter
@@ -151,7 +152,8 @@ class _Walk:
     """Whether it begins at one row, which is given whatever its time, or at all that have some values."""
     at: float = 0.0
     began: float = field(default_factory=perf_counter)
-    until: float = 0.0
+    until: float = inf
+    """When no more keys are followed; begins with the question's own row, since an engine may have to start before."""
     seen: set[tuple[str, Key]] = field(default_factory=set)
     starts: list[_Group] = field(default_factory=list)
     columns: list[ContextColumn] = field(default_factory=list)
@@ -159,7 +161,6 @@ class _Walk:
     truncated: bool = False
 
     def __post_init__(self) -> None:
-        self.until = monotonic() + self.settings.seconds
         self.notes = dict.fromkeys(self.plan.notes)
 
     @property
@@ -181,6 +182,7 @@ class _Walk:
             raise ContextError(f"{table.name}: there is no row with {asked}, or it is not to be seen")
         if at is None:
             self.at = self._time_of(table, rows[0])
+        self.until = min(self.until, monotonic() + self.settings.seconds)
         self.starts.append(self._taken(_Group(table, rows, (), 0), len(rows), perf_counter() - started))
 
     def context(self) -> Context:
