@@ -48,6 +48,7 @@ ROLES = {
     "probability": ("training.probability", "What scores mean: chances of evidence, and that the corpus holds any."),
     "query-confidence": ("training.query_confidence", "How sure a query is that no language model wrote."),
     "spread": ("training.spread", "Spreading: what a repeated row or passage costs."),
+    "augment": ("training.augment", "Augmenter (DAQu): what the columns of a question's context count."),
     "slr": ("training.slr", "Star-based LLM refinement: LoRA on a causal language model."),
 }
 """Every role with the module that trains it and what it is."""

@@ -175,14 +175,18 @@ class Augmented:
 
 
 def encode_question(
-    question: str, context: Context, vectors: AttributeVectors, weights: ColumnWeights | None = None
+    question: str, context: Context, vectors: AttributeVectors, weights: ColumnWeights | None = None,
+    attributes: AttributeVectors | None = None,
 ) -> Augmented:  # fmt: skip
-    """q̃ of a question and its context; q as it is where the context says nothing, or nothing of weight."""
+    """q̃ of a question and its context; q as it is where the context says nothing, or nothing of weight.
+
+    `attributes` encodes the attributes where an encoder of their own was trained.
+    """
     weights = weights or ColumnWeights()
     columns = [column for column in context.columns if column.attributes]
     texts = [text for column in columns for text in column.texts()]
-    found = vectors.of([question, *texts])
-    own, rest = found[0], found[1:]
+    found = vectors.of([question, *(texts if attributes is None else ())])
+    own, rest = found[0], found[1:] if attributes is None else attributes.of(texts)
     if not columns:
         return Augmented(own, own, 1.0)
     ends = np.cumsum([column.kept for column in columns])

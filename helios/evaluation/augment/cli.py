@@ -33,6 +33,10 @@ def augment(
         Path | None, typer.Option("--vectors", metavar="FILE", help="Keep the vectors here for the next run.")
     ] = None,
     cap: Annotated[int, typer.Option("--cap", min=1, help="Attributes of a column at most.")] = 200,
+    weights: Annotated[
+        list[Path] | None,
+        typer.Option("--weights", metavar="FOLDER", help="Also a trained augmenter of the same split; repeatable."),
+    ] = None,
     later: Annotated[
         bool, typer.Option("--later", help="Also the paper's comments, which are later than the question.")
     ] = False,
@@ -64,7 +68,7 @@ def augment(
     options = AugmentOptions(
         data, task, by, folds, numbers(shares, "--shares", exactly=3), encoder, vectors, cap, later, columns,
         tuple(int(one) for one in numbers(counts, "--counts")) if counts else (), timed, llm, model, config,
-        tuple(overrides or ()), limit, seed,
+        tuple(overrides or ()), limit, seed, tuple(weights or ()),
     )  # fmt: skip
     report = evaluate_augment(options, progress=lambda text: Console(stderr=True).print(text, style="dim"))
     if as_json:

@@ -13,6 +13,7 @@ from helios.augment.encoding import (
     load_vectors,
     save_vectors,
 )  # fmt: skip
+from helios.augment.model import AugmentModel, load_augmenter
 from helios.errors import EvaluationError
 from helios.evaluation.augment.options import TaskName
 from helios.evaluation.augment.purchases import product_to_product, review_to_product
@@ -53,6 +54,8 @@ class AugmentOptions:
     overrides: tuple[str, ...] = ()
     limit: int | None = None
     seed: int = 0
+    weights: tuple[Path, ...] = ()
+    """Folders that `helios train augment` wrote."""
 
 
 def evaluate_augment(options: AugmentOptions, *, progress: Callable[[str], None] = lambda text: None) -> TaskReport:
@@ -67,7 +70,8 @@ def evaluate_augment(options: AugmentOptions, *, progress: Callable[[str], None]
     vectors = AttributeVectors(text_encoder(options.encoder), megabytes=MEGABYTES)
     known = load_vectors(options.vectors, vectors) if options.vectors else 0
     client = _client(options)
-    plan = Plan(client, options.columns, options.counts, options.timed, options.seed)
+    trained = trained_models(options, len(splits), vectors.encoder.name)
+    plan = Plan(client, options.columns, options.counts, options.timed, options.seed, trained)
     name = f"by {options.by}" + (f", {options.folds} folds" if options.folds else "")
     try:
         report = measure_task(task, splits, vectors, plan, split_name=name, progress=progress)
@@ -102,6 +106,34 @@ def splits_of(
     if folds_count is not None:
         return folds(task.questions, folds_count, seed=seed)
     return [split(task.questions, by, shares=cast(Shares, tuple(shares)), seed=seed)]
+
+
+def split_record(
+    task: TaskName, by: SplitBy, *, folds_count: int | None, shares: Sequence[float], seed: int, fold: int
+) -> dict[str, object]:
+    """What decides which questions are for training: a model's card has it."""
+    record: dict[str, object] = {"task": task.value, "by": by.value, "seed": seed}
+    if folds_count is not None:
+        return {**record, "folds": folds_count, "fold": fold}
+    return record if by is SplitBy.GIVEN else {**record, "shares": [float(share) for share in shares]}
+
+
+def trained_models(options: AugmentOptions, count: int, encoder: str) -> dict[str, list[AugmentModel]]:
+    """The models of every `--weights` folder by its name, one for each split; ModelError where one does not fit."""
+    found = {}
+    for folder in options.weights:
+        parts = [folder / f"fold-{number}" for number in range(count)] if options.folds else [folder]
+        found[folder.name] = [
+            load_augmenter(
+                part, encoder,
+                split=split_record(
+                    options.task, options.by, folds_count=options.folds, shares=options.shares, seed=options.seed,
+                    fold=number,
+                ),
+            )
+            for number, part in enumerate(parts)
+        ]  # fmt: skip
+    return found
 
 
 def text_encoder(name: str | None) -> TextEncoder:

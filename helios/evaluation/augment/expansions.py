@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
-from helios.evaluation.augment.tasks import ROW, USER, RowQuestion, Task
+from helios.evaluation.augment.tasks import ROW, USER, WHOLE, RowQuestion, Task
 from helios.evaluation.baselines import Bm25Texts
 from helios.llm.client import LanguageModel
 from helios.llm.outcome import Answer
@@ -53,10 +53,12 @@ def expanded(task: Task, question: RowQuestion, expansion: Expansion, documents:
     if expansion is Expansion.NONE:
         return question.text
     if expansion is Expansion.TERMS:
-        pieces = [piece for own in question.context.values() for text in own for piece in _SENTENCE.split(text)]
+        texts = [text for name, own in question.context.items() if groups[name] != WHOLE for text in own]
+        pieces = [piece for text in texts for piece in _SENTENCE.split(text)]
         order = sorted(pieces, key=lambda piece: (-documents.worth(question.text, piece), piece))
         return "\n".join([question.text, *dict.fromkeys(order[:PIECES])])
-    wanted = {Expansion.ROW: (ROW,), Expansion.USER: (USER,)}.get(expansion, tuple(groups.values()))
+    every = tuple(group for group in groups.values() if group != WHOLE)
+    wanted = {Expansion.ROW: (ROW,), Expansion.USER: (USER,)}.get(expansion, every)
     texts = [
         text
         for column in task.columns

@@ -3,14 +3,15 @@
 Shape legend: N questions, M documents, D dimension.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.augment.context import Context
 from helios.augment.encoding import AttributeVectors, Augmented, ColumnWeights, encode_question
-from helios.evaluation.augment.tasks import RowQuestion, Task
+from helios.augment.model import AugmentModel
+from helios.evaluation.augment.tasks import WHOLE, RowQuestion, Task
 
 FloatArray = NDArray[np.float32]
 BATCH = 256
@@ -19,10 +20,15 @@ BATCH = 256
 class Bench:
     """A task's documents as vectors, encoded once."""
 
-    def __init__(self, task: Task, vectors: AttributeVectors) -> None:
-        self.task, self.vectors = task, vectors
+    def __init__(
+        self, task: Task, vectors: AttributeVectors, *, attributes: AttributeVectors | None = None,
+        model: AugmentModel | None = None,
+    ) -> None:  # fmt: skip
+        """`attributes` encodes attributes where another encoder does; `model` brings the documents to its questions."""
+        self.task, self.vectors, self.attributes = task, vectors, attributes
         self.document_ids = tuple(task.documents)
-        self.documents_MD = encode_all(vectors, list(task.documents.values()))
+        documents_MD = encode_all(vectors, list(task.documents.values()))
+        self.documents_MD = documents_MD if model is None else model.documents(documents_MD)
 
     def rank(self, questions_ND: FloatArray, *, depth: int) -> Iterator[list[str]]:
         """For every question the best documents, best first."""
@@ -38,8 +44,18 @@ class Bench:
     def augmented(self, questions: Sequence[RowQuestion], weights: ColumnWeights) -> list[Augmented]:
         """Questions with their contexts as vectors."""
         return [
-            encode_question(one.text, Context.from_columns(one.context), self.vectors, weights) for one in questions
+            encode_question(
+                one.text, Context.from_columns(self._shown(one, weights)), self.vectors, weights, self.attributes
+            )
+            for one in questions
         ]
+
+    def _shown(self, question: RowQuestion, weights: ColumnWeights) -> Mapping[str, Sequence[str]]:
+        """The columns that count: the row as one text only where weights were learned for it."""
+        if weights.weights is not None:
+            return question.context
+        whole = {column.name for column in self.task.columns if column.group == WHOLE}
+        return {name: own for name, own in question.context.items() if name not in whole}
 
     def texts(self, texts: Sequence[str]) -> FloatArray:
         """Vectors of questions in words (N, D)."""

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from helios.augment.context import Context
-from helios.augment.encoding import AttributeVectors, ColumnWeights, encode_question
+from helios.augment.encoding import MEGABYTES, AttributeVectors, ColumnWeights, PooledTokens, encode_question
+from helios.augment.model import AugmentModel
 from helios.errors import EvaluationError
 from helios.evaluation.augment.expansions import FROM_CONTEXT, FROM_MODEL, Expansion, expanded, written
 from helios.evaluation.augment.measures import depth_of, measure
@@ -17,6 +19,7 @@ from helios.evaluation.baselines import Bm25Texts
 from helios.evaluation.evaluate import MeasureResult
 from helios.evaluation.sources.measures import mean
 from helios.llm.client import LanguageModel
+from helios.models.encoder import MiniLMEncoder
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Values of λ that are searched."""
@@ -66,6 +69,8 @@ class Plan:
     """Attributes a column, each with figures of its own (Table 4)."""
     timed: bool = False
     seed: int = 0
+    trained: Mapping[str, Sequence[AugmentModel]] = field(default_factory=dict)
+    """Trained augmenters by name, one for each split."""
 
 
 def measure_task(
@@ -117,6 +122,9 @@ def measure_task(
             progress(f"{count} attributes")
             fewer = task.capped(count, seed=plan.seed)
             run.add(f"{SET}, {count} a column", _by_split(bench, fewer, splits, chosen, depth))
+    for name, models in plan.trained.items():
+        progress(name)
+        run.add(f"trained: {name}", _trained(bench, splits, models, documents, depth))
     milliseconds = time_questions(task, tested, vectors) if plan.timed else {}
     ids = tuple(one.question_id for one in tested)
     return TaskReport(task.name, split_name, ids, len(task.documents), run.reports(), shares, milliseconds)
@@ -175,6 +183,36 @@ def chosen_shares(
         if best is not None:
             chosen.append(best[1])
     return chosen, {share: float(np.mean(values)) for share, values in totals.items()}
+
+
+def _trained(
+    bench: Bench, splits: Sequence[Split], models: Sequence[AugmentModel], documents: Bm25Texts, depth: int
+) -> Iterator[list[str]]:
+    """Lists of the test questions of all splits, each by the model that never saw them."""
+    for split, model in zip(splits, models, strict=True):
+        own = _bench_of(bench, model)
+        if model.expansion is None:
+            vectors = _vectors(own, split.test, model.weights)
+        else:
+            form = Expansion(model.expansion)
+            vectors = own.texts([expanded(bench.task, one, form, documents) for one in split.test])
+        yield from own.rank(model.question(vectors), depth=depth)
+
+
+def _bench_of(bench: Bench, model: AugmentModel) -> Bench:
+    """The task in the vectors of a model: its own encoders where it has any."""
+    if model.adapter is None:
+        return Bench(bench.task, bench.vectors, model=model)
+    kept = [AttributeVectors(_adapted(bench, path), megabytes=MEGABYTES) for path in model.adapters]
+    return Bench(bench.task, kept[0], attributes=kept[1] if len(kept) > 1 else None, model=model)
+
+
+def _adapted(bench: Bench, path: Path) -> PooledTokens:
+    encoder = bench.vectors.encoder
+    if not isinstance(encoder, PooledTokens) or not isinstance(encoder.encoder, MiniLMEncoder):
+        raise EvaluationError(f"{path}: an adapter of a token encoder; leave out --encoder")
+    base = encoder.encoder
+    return PooledTokens(MiniLMEncoder(base.base, adapter=path, runtime=base.runtime, max_tokens=base.max_tokens))
 
 
 def time_questions(task: Task, questions: Sequence[RowQuestion], vectors: AttributeVectors) -> dict[str, float]:

@@ -10,9 +10,10 @@ import re
 from datetime import datetime
 from typing import Any
 
+from helios.augment.model import ROW_COLUMN
 from helios.errors import EvaluationError
 from helios.evaluation.augment.tables import Tables
-from helios.evaluation.augment.tasks import LATER, ROW, USER, Column, RowQuestion, Task
+from helios.evaluation.augment.tasks import LATER, ROW, USER, WHOLE, Column, RowQuestion, Task
 
 LAYOUT = "Stack Exchange"
 WANTED = {
@@ -21,6 +22,7 @@ WANTED = {
     "users": ("id", "aboutme"),
 }
 COLUMNS = (
+    Column(ROW_COLUMN, WHOLE, "title and text of the question as one text"),
     Column("body", ROW, "the question's own text"),
     Column("tags", ROW, "tags of the question"),
     Column("about_me", USER, "what the author says about themselves"),
@@ -56,6 +58,7 @@ _QUERIES = {
     "earlier_tags": "SELECT DISTINCT q.id, NULL, t.tag FROM asked q JOIN post p "
     "ON p.owner = q.owner AND p.kind = 1 AND p.time < q.time AND p.id <> q.id JOIN post_tag t ON t.post = p.id",
     "tags": "SELECT q.id, NULL, t.tag FROM asked q JOIN post_tag t ON t.post = q.id",
+    ROW_COLUMN: "SELECT q.id, NULL, concat_ws(chr(10), p.title, p.body) FROM asked q JOIN post p ON p.id = q.id",
     "body": "SELECT q.id, NULL, p.body FROM asked q JOIN post p ON p.id = q.id",
     "question_comments": "SELECT q.id, c.id, c.text FROM asked q JOIN comments c ON c.postid = q.id",
     "answer_comments": "SELECT q.id, c.id, c.text FROM asked q JOIN post a ON a.parent = q.id AND a.kind = 2 "

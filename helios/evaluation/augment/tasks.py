@@ -9,8 +9,9 @@ from hashlib import blake2b
 
 from helios.errors import EvaluationError
 
-ROW, USER, LATER = "row", "user", "later"
-"""Where a column comes from: the question's own row, what its author leads to, or what came after the question."""
+ROW, USER, LATER, WHOLE = "row", "user", "later", "whole"
+"""Where a column comes from: the question's own row, what its author leads to, what came after the question, or the row
+as one text, which trained weights may use."""
 
 
 @dataclass(frozen=True, slots=True)
