@@ -165,7 +165,7 @@ class ContextWeight:
     """`table.column`, with the keys that lead there."""
     attributes: int
     weight: float
-    """Its share of the context, all columns together 1; 0 for a column that is left out."""
+    """Its share of the context, all columns together 1."""
     spread: float
     """By how much it moved the edges' log-odds: their standard deviation."""
 

@@ -298,6 +298,21 @@ class VisibleTokens:
         ((part, _, own),) = self.numbering.by_part(np.array([node]))
         return self.stores[part].vectors(int(own[0]))
 
+    def similarities(self, vectors_AD: FloatArray, nodes: Numbers) -> FloatArray:
+        """Of each of some nodes the largest product of its stored vectors with each vector: (U, A).
+
+        For many vectors and few nodes: no tables are made. Vectors are rotated as the stored ones are, not these back.
+        """
+        out = np.full((len(nodes), len(vectors_AD)), -1.0, np.float32)
+        for part, places, own in self.numbering.by_part(nodes):
+            store = self.stores[part]
+            rotated_DA = np.ascontiguousarray((vectors_AD @ store.quantiser.rotation_DD.T).T)
+            for place, node in zip(places.tolist(), own.tolist(), strict=True):
+                stored = store.quantised(int(store.offsets[node]), int(store.offsets[node + 1]))
+                found = store.quantiser.decode_rotated(stored) @ rotated_DA
+                out[place] = found.max(axis=0, initial=-1.0)
+        return out
+
 
 class VisiblePostings:
     """Term counts of the visible nodes; threads may share it."""

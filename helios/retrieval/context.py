@@ -9,8 +9,8 @@ The stage runs where a question comes with a context, and only there: the engine
 One vector stands for an attribute, the unit mean of its tokens: a context of 200 attributes is 200 query vectors. An
 edge's similarity with a column is the mean of its FEW best attributes: a question is about some of its author's earlier
 posts, not about all. What similarity unlike texts have too (FLOOR) counts for nothing, and a column counts by how much
-it tells the edges apart, so that a customer's name does not blur what the customer's lamp says. Numbers and dates have
-no weight unless one is given: "score: 32" is like any other number.
+it tells the edges apart, so that a customer's name does not blur what the customer's lamp says. Tags count
+less than texts, numbers and dates not at all unless they are given a weight: "score: 32" is like any other number.
 
 Shape legend: E edges, U nodes, T their tokens, A attributes, C columns, Q question tokens, D dimension.
 """
@@ -45,6 +45,8 @@ FEW = 3
 """Attributes of a column, those most like an edge, whose mean is the column's similarity."""
 FLOOR = 0.25
 """Similarity that a text and an edge reach though they have nothing in common."""
+WEIGHTS = {Kind.TEXT: 1.0, Kind.CATEGORY: 0.25, Kind.NUMBER: 0.0, Kind.DATE: 0.0}
+"""What a column counts by the kind of its values, unless it is given a weight: a tag is like whatever mentions it."""
 JOINING = 30
 """Edges that join by question and columns together, at most."""
 COLUMNS = 32
@@ -118,9 +120,9 @@ class ContextStage:
 
     def run(self, state: SearchState) -> SearchState:
         """The state with its edges in the order that question and context give together."""
-        columns = tuple(_others(self.context, state.question))
+        columns = tuple(column for column in _others(self.context, state.question) if self._weight(column) > 0)
         weights_C = np.array([self._weight(column) for column in columns], np.float32)
-        if not state.subgraph.edges or not weights_C.any() or self.weights.share >= 1.0:
+        if not state.subgraph.edges or not columns or self.weights.share >= 1.0:
             return state
         if not state.in_time():
             return state.without("for the question's context")
@@ -140,7 +142,7 @@ class ContextStage:
         """What a column counts before shares are made of it."""
         if self.weights.weights is not None:
             return float(self.weights.of(column))
-        return 0.0 if column.attributes[0].kind in (Kind.NUMBER, Kind.DATE) else 1.0
+        return WEIGHTS[column.attributes[0].kind]
 
     def _slope(self, state: SearchState) -> float:
         """Log-odds for one unit of a column's similarity, were the context so much of the MaxSim sum as its share says.
@@ -224,8 +226,7 @@ def _similarities(state: SearchState, edges: Sequence[Edge], vectors_AD: FloatAr
     pairs: Pairs = pairs_of(index, edges)
     nodes = pairs.nodes(index.node_count)
     best_UA = np.full((len(nodes) + 1, len(vectors_AD)), -1.0, np.float32)
-    for number, node in enumerate(nodes.tolist()):
-        best_UA[number] = (index.tokens.vectors(node) @ vectors_AD.T).max(axis=0, initial=-1.0)
+    best_UA[: len(nodes)] = index.tokens.similarities(vectors_AD, nodes)
     left, right = (places_in(nodes, side) for side in (pairs.left, pairs.right))
     return np.maximum(best_UA[left], best_UA[right])
 
