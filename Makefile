@@ -10,6 +10,9 @@ INDEX ?= demo-index
 PROCESSES ?=
 CASES ?= 1000
 SEED ?= 1
+# Checks the page for what keeps people out; only tests use it, and nothing of it is in the package.
+AXE := 4.14.1
+AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 # What `make lock` holds back: torch to the release that we measure with, transformers (which the package of the
 # base model's weights brings along) to the range that works beside vLLM.
 HOLD := 'torch==2.13.0' 'transformers>=5.16.1,<5.20'
@@ -34,10 +37,15 @@ check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
 	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile)
 
-browser: $(VENV)/installed-dev  ## What the tests of the page need: playwright, and Debian's chromium
+browser: $(VENV)/installed-dev  ## What the tests of the page need: playwright, Debian's chromium, axe-core
 	$(PIP) install --quiet --editable '.[browser]'
 	@command -v chromium > /dev/null || { echo "installing chromium with apt-get"; \
 		$$(test $$(id -u) = 0 || echo sudo) apt-get install --yes --no-install-recommends chromium; }
+	@test -f $(VENV)/browser/package/axe.min.js || { command -v npm > /dev/null \
+		|| { echo "no npm: the check by axe-core is left out"; exit 0; }; \
+		mkdir -p $(VENV)/browser; cd $(VENV)/browser; echo "fetching axe-core $(AXE) with npm"; \
+		npm pack --silent axe-core@$(AXE) > /dev/null; echo "$(AXE_SHA256)  axe-core-$(AXE).tgz" | sha256sum --check --quiet; \
+		tar xzf axe-core-$(AXE).tgz package/axe.min.js; }
 	$(BIN)/python -m pytest tests/serving/test_browser.py
 
 fuzz: $(VENV)/installed-dev  ## Attacks by generated input: make fuzz CASES=10000 SEED=7

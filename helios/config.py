@@ -10,7 +10,6 @@ take it from the index.
 """
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from helios.config_errors import explain
 from helios.errors import ConfigError
 
 
@@ -471,7 +471,7 @@ def _overridden(values: dict[str, Any], sources: dict[str, str], overrides: Sequ
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_explain(error, sources)) from None
+        raise ConfigError(explain(error, sources)) from None
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -545,7 +545,8 @@ def _check_known(key: str, source: str, *, leaf: bool) -> None:
     if (now := RENAMED.get(key, f"advanced.{key}")) in keys:
         raise ConfigError(f"{source}: {key!r} is now called {now!r}")
     near = _nearest(key, keys)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(keys)}"
+    shown = f"did you mean {' or '.join(near)}?" if near else f"the nearest are {', '.join(_alike(key, keys))}"
+    hint = f"{shown}{'' if near else '; docs/reference.md has all of them'}"
     raise ConfigError(f"{source}: unknown setting {key!r}; {hint}")
 
 
@@ -577,21 +578,9 @@ def lookup(values: Mapping[str, Any], key: str) -> Any:
     return found
 
 
-def _explain(error: ValidationError, sources: Mapping[str, str]) -> str:
-    """One line per wrong value: where it was set, its key, what was expected and what was given."""
-    lines: dict[str, str] = {}
-    for problem in error.errors():
-        names = [str(part) for part in problem["loc"]]
-        if not names:  # a rule over several settings, which it names itself
-            message = problem["msg"].removeprefix("Value error, ")
-            source = next((place for key, place in sources.items() if key in message), "config")
-            lines[message] = f"{source}: {message}"
-            continue
-        key = next((key for key in sources if key == ".".join(names[: key.count(".") + 1])), ".".join(names))
-        message = re.sub(r"^Input should be", "expected", problem["msg"])
-        source = sources.get(key, "config")
-        lines.setdefault(key, f"{source}: {key}: {message}, got {problem['input']!r}")
-    return "\n".join(lines.values())
+def _alike(key: str, keys: Sequence[str]) -> list[str]:
+    """The five known keys that are spelt most like it, however little."""
+    return sorted(keys, key=lambda known: -difflib.SequenceMatcher(None, key, known).ratio())[:5]
 
 
 def _where(error: yaml.YAMLError | UnicodeDecodeError) -> str:

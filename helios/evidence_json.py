@@ -82,5 +82,8 @@ def _computed(computed: Computation) -> dict[str, Any]:
         "operation": computed.operation,
         "chance": computed.chance,
         "rows": [str(row) for row in computed.rows],
-        "cells": [{"segment": str(row), "column": column, "text": text} for row, column, text in computed.cells],
+        "cells": [
+            {"segment": str(row), "table_id": row.table_id, "row": row.row, "column": column, "text": text}
+            for row, column, text in computed.cells
+        ],
     }

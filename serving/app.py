@@ -21,7 +21,8 @@ from helios.errors import HeliosError
 from serving.gate import MCP_PATH, Gate
 from serving.openapi import ABOUT, documented
 from serving.pages import routes as pages
-from serving.pages.rendering import PAGES, rendered
+from serving.pages import sources as source_pages
+from serving.pages.rendering import FORMS, PAGES, rendered
 from serving.problems import Problem, problem_of, request_id_of
 from serving.routes import chat, health, indexes, questions, sources
 from serving.state import Serving
@@ -44,7 +45,8 @@ def make_app(serving: Serving) -> Gate:
         middleware=[*_cors(serving), Middleware(GZipMiddleware, minimum_size=1000)],
     )
     app.state.serving = serving
-    for router in (questions.router, indexes.router, chat.router, sources.router, health.router, pages.router):
+    for router in (questions.router, indexes.router, chat.router, sources.router, health.router, pages.router,
+                   source_pages.router):  # fmt: skip
         app.include_router(router)
     app.router.routes.extend(_tool_routes(tools, serving))  # the SDK's own route, last: a mount would redirect to /mcp/
     for kind in (Problem, HeliosError, RequestValidationError, HTTPException, ClientGone, Abandoned, Exception):
@@ -104,9 +106,10 @@ async def _problem(request: Request, error: Exception) -> Response:
     request.scope["state"]["code"] = problem.code
     if problem.code == "index_unusable":
         log.error("request %s failed", request_id_of(request), exc_info=error)
-    if request.url.path not in PAGES or request.method == "POST":
+    if request.url.path not in (FORMS if request.method == "POST" else PAGES):
         return problem.response(request_id_of(request))
     if problem.code == "unauthorized":
-        return RedirectResponse("/login?" + urlencode({"next": f"{request.url.path}?{request.url.query}"}), 303)
+        back = "/sources" if request.method == "POST" else f"{request.url.path}?{request.url.query}"
+        return RedirectResponse("/login?" + urlencode({"next": back}), 303)
     document = problem.document(request_id_of(request))
     return rendered(request, "problem.html", status=problem.status, problem=document)

@@ -5,6 +5,7 @@ their own: one that hangs never takes a place from a question to an index.
 """
 
 import copy
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from serving.problems import Problem
 from serving.settings import Limits
 from serving.watch import Watch
 
+PLACE = re.compile(r"(?<![\w:/.])/(?:[^\s/:;,()'\"]+/)+[^\s:;,()'\"]*")
+"""A path of the server's files within a message; addresses of the web are none."""
 DESCRIBED = 1500
 """Tokens of a source's description."""
 Json = dict[str, Any]
@@ -92,7 +95,7 @@ class ServedSources:
             raise Problem("source_not_found", "there is none that you may ask")
         omni = copy.copy(self.omni)
         omni.sources = lambda: within
-        return await self._run(lambda: omni_json(omni.ask(question, k=k)), seconds)
+        return await self._run(lambda: without_places(omni_json(omni.ask(question, k=k))), seconds)
 
     async def check(self, access: Access, name: str, *, refresh: bool) -> Json:
         """Open a source and read one thing, after forgetting what is kept of it if asked to."""
@@ -116,3 +119,13 @@ class ServedSources:
         watch = Watch(min(seconds or self.limits.seconds, self.limits.seconds))
         found: Json = await self.admission.run(work, watch, grace=self.limits.grace_seconds)
         return found
+
+
+def without_places(reply: Json) -> Json:
+    """A reply whose messages do not say where files of the server lie."""
+    reply["notes"] = [PLACE.sub("…", note) for note in reply["notes"]]
+    for source in reply["sources"]:
+        source["notes"] = [PLACE.sub("…", note) for note in source["notes"]]
+        for attempt in source["attempts"]:
+            attempt["outcome"] = PLACE.sub("…", attempt["outcome"])
+    return reply

@@ -79,7 +79,8 @@ def test_every_field_fits_the_schema():
     assert first["segment"]["cells"] == ["Aare", "288"]
     assert first["passage"]["metadata"] == {"draft": False, "by": "me"}
     assert (second["passage"], second["rejected"], third["segment"]) == (None, True, None)
-    assert document["computed"]["cells"] == [{"segment": "t#1", "column": 1, "text": "288"}]
+    cell = {"segment": "t#1", "table_id": "t", "row": 1, "column": 1, "text": "288"}
+    assert document["computed"]["cells"] == [cell]
     assert (document["present"], document["generation"], document["degraded"]) == (0.7, 3, True)
 
 

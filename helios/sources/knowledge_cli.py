@@ -1,6 +1,8 @@
 """`helios sources teach|taught|forget|describe`: what people know of a source, on the command line."""
 
+import difflib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,8 @@ from rich.console import Console
 
 from helios.errors import ConfigError, SourceError
 from helios.executors.base import NativeQuery
+from helios.sources.base import Source
+from helios.sources.descriptor import RelationalSchema
 from helios.sources.knowledge import JOIN, Example, read_knowledge, write_knowledge
 from helios.sources.registry import Registry
 from helios.sources.registry_file import DEFAULT_FILE
@@ -119,15 +123,35 @@ def describe_command(
     with Registry.open(file_of_sources) as registry:
         source = registry.source(name)
         knowledge = source.knowledge()
+        before = knowledge
+        if join and not JOIN.fullmatch(what):
+            raise typer.BadParameter("expected `table.column = table.column`", param_hint="WHAT")
+        if not remove and not word and not metric:
+            _check_names(source, [side.strip() for side in what.split("=")] if join else [what])
         if join:
-            if not JOIN.fullmatch(what):
-                raise typer.BadParameter("expected `table.column = table.column`", param_hint="WHAT")
             kept = tuple(other for other in knowledge.joins if other != what)
             knowledge = knowledge.model_copy(update={"joins": kept if remove else (*kept, what)})
         else:
             texts = {other: said for other, said in getattr(knowledge, key).items() if other != what}
             knowledge = knowledge.model_copy(update={key: texts if remove else texts | {what: text}})
+        if remove and knowledge == before:
+            raise ConfigError(f"source {name!r}: {what!r} was not described, so nothing was taken out")
         write_knowledge(source.knowledge_path, knowledge)
         read_knowledge(source.knowledge_path)
-    said = "taken out" if remove else "noted"
+    said = "taken out" if remove else "already noted, nothing changed" if knowledge == before else "noted"
     typer.echo(printable(json.dumps({said: what}) if as_json else f"{said}: {what}"))
+
+
+def _check_names(source: Source, names: Sequence[str]) -> None:
+    """ConfigError for a table or column that a database lacks; the names of graphs are not checked."""
+    schema = source.descriptor().schema
+    if not isinstance(schema, RelationalSchema):
+        return
+    known = [table.name for table in schema.tables]
+    known += [f"{table.name}.{column.name}" for table in schema.tables for column in table.columns]
+    spelt = {name.casefold() for name in known}
+    for name in names:
+        if name.casefold() not in spelt:
+            near = difflib.get_close_matches(name, known, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else "give a table, or table.column"
+            raise ConfigError(f"source {source.name!r} has no table or column {name!r}; {hint}")

@@ -17,8 +17,10 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-PAGES = frozenset(("/", "/ask", "/row", "/passage", "/status", "/login"))
+PAGES = frozenset(("/", "/ask", "/row", "/passage", "/graph", "/sources", "/source", "/status", "/login"))
 """Addresses whose problems are pages too."""
+FORMS = frozenset(("/source",))
+"""Those of them whose forms are sent with POST and answered with pages."""
 
 
 def rendered(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -26,11 +28,18 @@ def rendered(request: Request, template: str, *, status: int = 200, **values: An
     serving: Serving = request.app.state.serving
     session = serving.sessions.find(request.cookies.get(COOKIE, ""))
     text = _environment().get_template(template).render(
-        version=__version__, token=session.token if session else "", path=request.url.path,
-        twin=_twin(request), names=serving.indexes.names, **values,
+        version=__version__, token=session.token if session else "", form_token=token_of(request),
+        path=request.url.path, twin=_twin(request), has_sources=serving.sources is not None, **values,
     )  # fmt: skip
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
     return Response(text.encode("utf-8", "replace"), status, headers, "text/html; charset=utf-8")
+
+
+def token_of(request: Request) -> str:
+    """What a form of this page has to send back, so that no other site can send it in the reader's name."""
+    sessions = request.app.state.serving.sessions
+    session = sessions.find(request.cookies.get(COOKIE, ""))
+    return str(session.token if session else sessions.token)
 
 
 @cache

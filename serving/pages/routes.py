@@ -3,14 +3,17 @@
 import secrets
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from serving.access import ServingOf, chosen_index, needs, take
+from serving.ego import DEEPEST, MOST, passage_graph, row_graph
 from serving.keys import Access, Scope
 from serving.pages.cards import cards_of, linked_name, question_words, row_of, sureness, text_of
+from serving.pages.forms import form_of
+from serving.pages.graphs import drawing
 from serving.pages.rendering import rendered
 from serving.pages.sessions import COOKIE
 from serving.problems import Problem
@@ -27,6 +30,10 @@ TYPES = {
     "icon.svg": "image/svg+xml",
 }
 Word = Annotated[str, Query(max_length=200)]
+Id = Annotated[str, Query(max_length=2000)]
+RowNumber = Annotated[int | None, Query(ge=0, lt=1 << 31)]
+Steps = Annotated[int, Query(ge=1, le=DEEPEST)]
+Nodes = Annotated[int, Query(ge=2, le=MOST)]
 Reader = Annotated[Access, needs(Scope.SEARCH, Scope.ASK)]
 Asker = Annotated[Access, needs(Scope.ASK)]
 
@@ -114,6 +121,26 @@ async def passage_json(
     return json_reply(await serving.questions.look(name, lambda opened: passage_star(opened, id)))
 
 
+@router.get("/graph")
+async def graph(
+    request: Request, serving: ServingOf, access: Reader, table: Id = "", row: RowNumber = None, id: Id = "",
+    index: Word = "", steps: Steps = 2, most: Nodes = 60,
+) -> Response:  # fmt: skip
+    """The graph around a row or a text, drawn on the server."""
+    found = await _graph(serving, access, index, table, row, id, steps, most)
+    drawn = drawing(found)
+    return rendered(request, "graph.html", found=found, drawing=drawn, centre=drawn.boxes[0], most=most)
+
+
+@router.get("/graph.json")
+async def graph_json(
+    serving: ServingOf, access: Reader, table: Id = "", row: RowNumber = None, id: Id = "", index: Word = "",
+    steps: Steps = 2, most: Nodes = 60,
+) -> Response:  # fmt: skip
+    """Its twin."""
+    return json_reply(await _graph(serving, access, index, table, row, id, steps, most))
+
+
 @router.get("/status")
 async def status(request: Request, serving: ServingOf, access: Annotated[Access, needs(Scope.ADMIN)]) -> Response:
     """Indexes and health, for operators."""
@@ -139,7 +166,7 @@ async def login_form(
 @router.post("/login")
 async def login(request: Request, serving: ServingOf) -> Response:
     """Begin a session with a key; scripts of other sites were refused by their origin."""
-    form = await _form(request)
+    form = await form_of(request)
     access = None if serving.keys is None else serving.keys.access(form.get("key", "").strip())
     if access is None:
         return rendered(request, "login.html", status=401, next=_local(form.get("next", "/")), wrong=True)
@@ -154,7 +181,7 @@ async def login(request: Request, serving: ServingOf) -> Response:
 @router.post("/logout")
 async def logout(request: Request, serving: ServingOf) -> Response:
     """End the session; its form proves that it comes from our page."""
-    cookie, form = request.cookies.get(COOKIE, ""), await _form(request)
+    cookie, form = request.cookies.get(COOKIE, ""), await form_of(request)
     session = serving.sessions.find(cookie)
     if session is None or not secrets.compare_digest(form.get("token", "").encode(), session.token.encode()):
         raise Problem("forbidden", "the form is not of this session")
@@ -184,6 +211,17 @@ async def _asked(
     return with_id(request, await while_connected(request, work))
 
 
+async def _graph(
+    serving: Serving, access: Access, index: str, table: str, row: int | None, id: str, steps: int, most: int
+) -> dict[str, Any]:
+    name = chosen_index(serving, access, index or None)
+    if row is None and not id:
+        raise Problem("invalid", "name a row by `table` and `row`, or a text by `id`")
+    if row is None:
+        return await serving.questions.look(name, lambda opened: passage_graph(opened, id, steps=steps, most=most))
+    return await serving.questions.look(name, lambda opened: row_graph(opened, table, row, steps=steps, most=most))
+
+
 async def _indexes(serving: Serving, access: Access) -> list[dict[str, Any]]:
     names = [name for name in serving.indexes.names if access.may_ask(name)]
     return [await serving.questions.look(name, lambda opened: opened.describe()) for name in names]
@@ -200,12 +238,6 @@ async def _status(serving: Serving, access: Access) -> dict[str, Any]:
         "mean_seconds": round(admission.mean_seconds, 3),
         "indexes": await _indexes(serving, access),
     }
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form; the gate has bounded its body."""
-    fields = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=10)
-    return {name: values[0] for name, values in fields.items()}
 
 
 def _local(address: str) -> str:

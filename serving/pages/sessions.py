@@ -26,6 +26,8 @@ class Sessions:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self.token = secrets.token_urlsafe(32)
+        """What forms have to send where there is no session."""
 
     def begin(self, key_id: str) -> str:
         """A new session; the value of its cookie."""

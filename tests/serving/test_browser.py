@@ -3,10 +3,13 @@
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
-from urllib.parse import parse_qs, urlsplit
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
 
+import httpx
 import pytest
 
 CHROMIUM = shutil.which("chromium")
@@ -14,6 +17,9 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+AXE = Path(sys.prefix) / "browser" / "package" / "axe.min.js"
+"""axe-core from npm, where `make browser` puts it."""
+TO_SOURCES = "What is the highest total of an invoice of Anna Berg?"
 QUESTION = "Which is the longest river of Europe?"
 pytestmark = [
     pytest.mark.skipif(find_spec("playwright") is None, reason="playwright is not installed: make browser"),
@@ -65,7 +71,7 @@ def test_ask_by_keyboard_follow_a_citation_and_open_a_star(tab, server):
     tab.wait_for_selector("nav.steps")
     assert tab.inner_text(".passage h3") == "Volga"
     tab.click(".passage h3 a")
-    assert re.search(r"1 rows? that name it", tab.inner_text("main"))
+    assert re.search(r"1 row that names it", tab.inner_text("main"))
 
 
 def test_a_filter_stays_in_the_address(tab, server):
@@ -104,37 +110,110 @@ def test_an_abstention_in_the_dark_on_a_phone(browser, server):
     context.close()
 
 
-def test_a_server_that_is_gone_is_told_and_found_again(browser, server):
+def test_a_server_that_is_gone_is_told_and_found_again(browser, comes_and_goes):
+    server, leave, come_again = comes_and_goes
     page = browser.new_page()
     page.set_default_timeout(60_000)
     page.goto(server.address)
-    page.route("**/livez", lambda route: route.abort())
-    page.route("**/readyz", lambda route: route.abort())
+    leave()
     page.fill("#q", QUESTION)
     page.click("form.ask button")
     page.wait_for_selector("#away")
     assert "does not answer" in page.inner_text("#away")
     assert page.is_enabled("form.ask button")
-    page.unroute("**/livez")
-    page.unroute("**/readyz")
+    come_again()
     page.wait_for_selector("#away:has-text('there again')")
     page.click("form.ask button")
     page.wait_for_selector(".card")
     page.close()
 
 
+@pytest.fixture(scope="module")
+def with_sources(start_server, registry):
+    """The address of a server with sources, warm: the first question to them loads models."""
+    address = start_server(sources=registry).address
+    httpx.get(f"{address}/sources.json", params={"q": TO_SOURCES}, timeout=60)
+    return address
+
+
+def test_the_graph_of_a_star_is_opened_and_walked(tab, server):
+    tab.goto(f"{server.address}/row?table=summer-olympics&row=1")
+    tab.click("text=Graph around it")
+    tab.wait_for_selector("svg")
+    assert tab.locator("svg .node").count() == 2
+    tab.locator("svg .node.passage").focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("h1:has-text('Athens')")
+
+
+def test_the_query_of_a_source_is_edited_and_run_again(browser, with_sources):
+    page = browser.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"{with_sources}/sources")
+    page.fill("#q", TO_SOURCES)
+    page.press("#q", "Enter")
+    page.wait_for_selector(".answer")
+    assert page.inner_text("h1") == "120.5"
+    page.click("text=Edit and run")
+    page.wait_for_selector("#query")
+    page.fill("#query", page.input_value("#query").replace("Anna Berg", "Jon Falk"))
+    page.click("form.query button")
+    page.wait_for_selector(".ran")
+    assert page.inner_text(".ran td") == "300.0"
+    page.fill("#query", "DROP TABLE invoice")
+    page.click("form.query button")
+    page.wait_for_selector(".verdict:has-text('refused')")
+    assert page.input_value("#query") == "DROP TABLE invoice"
+    page.close()
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there: make browser")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 360)])
+def test_nothing_serious_is_found_by_axe(browser, with_sources, scheme, width):
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    edited = urlencode({"name": "shop", "query": "SELECT * FROM customer"})
+    rest = (
+        "/",
+        "/row?table=summer-olympics&row=1",
+        "/passage?id=athens",
+        "/status",
+        "/row?table=none&row=0",
+        "/sources",
+    )
+    for path in (
+        f"/ask?{urlencode({'q': QUESTION})}", "/graph?id=athens", f"/sources?{urlencode({'q': TO_SOURCES})}",
+        f"/source?{edited}", *(rest if scheme == "light" else ()),
+    ):  # fmt: skip
+        page.goto(with_sources + path)
+        if path.startswith("/source?"):
+            page.click("form.query button")
+            page.wait_for_selector(".ran")
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("axe.run(document)")["violations"]
+        assert [(one["id"], one["nodes"][0]["target"]) for one in found] == [], path
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), path
+    context.close()
+
+
 @pytest.mark.skipif("HELIOS_SCREENSHOTS" not in os.environ, reason="HELIOS_SCREENSHOTS names no folder")
-def test_screenshots_for_the_documents(browser, server):
+def test_screenshots_for_the_documents(browser, with_sources):
     folder = os.environ["HELIOS_SCREENSHOTS"]
-    for name, size, colours, question in (
-        ("page.png", (1000, 880), "light", QUESTION),
-        ("page-phone.png", (360, 740), "dark", "Who won the 2031 chess championship?"),
+    query = urlencode(
+        {"name": "shop", "query": "SELECT name, total FROM invoice JOIN customer ON customer_id = customer.id"}
+    )
+    for name, size, colours, path in (
+        ("page.png", (1000, 880), "light", f"/ask?{urlencode({'q': QUESTION})}"),
+        ("page-phone.png", (360, 740), "dark", "/ask?q=Who+won+the+2031+chess+championship%3F"),
+        ("page-graph.png", (920, 420), "light", "/graph?table=programming-languages&row=0&steps=3"),
+        ("page-source.png", (920, 640), "light", f"/source?{query}"),
     ):
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=colours)
         page = context.new_page()
-        page.goto(server.address)
-        page.fill("#q", question)
-        page.press("#q", "Enter")
-        page.wait_for_selector(".card", timeout=60_000)
+        page.goto(with_sources + path, timeout=60_000)
+        if path.startswith("/source?"):
+            page.click("form.query button")
+            page.wait_for_selector(".ran")
         page.screenshot(path=f"{folder}/{name}")
         context.close()

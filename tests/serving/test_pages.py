@@ -12,9 +12,12 @@ from helios.config import load_config
 from indexing.pipeline import build_index
 from serving.keys import Key, KeyFile
 from serving.pages.cards import probability_words
+from serving.pages.graphs import drawing
 from serving.pages.marks import Mark, matches_in, names_in, pieces
 from serving.pages.routes import router
 from serving.pages.sessions import Sessions
+from serving.pages.sources import conflict_columns
+from serving.pages.sources import router as source_router
 
 QUESTION = "Which is the longest river of Europe?"
 HOSTILE = '<script>alert(1)</script>" onmouseover="x \u202e\u001b[31m'
@@ -95,7 +98,7 @@ def test_citations_lead_to_rows_and_texts_with_their_stars(client):
     star = page(client, row)
     assert "Row 0 of 5" in words(star)
     assert [words(one) for one in star.xpath("//h3")] == ["Volga"]
-    assert page(client, star.xpath("//nav[@class='steps']/a/@href")[-1]).xpath(
+    assert page(client, star.xpath("//a[text()='Next row']/@href")[0]).xpath(
         "//td[text()='Danube'] | //td/span[text()='Danube']"
     )
     text = page(client, star.xpath("//h3/a/@href")[0])
@@ -131,6 +134,103 @@ def test_static_files_are_those_of_the_package(client):
         assert client.get(f"/static/{name}").status_code == 404
 
 
+def test_the_graph_around_a_row_and_a_text(client):
+    star = page(client, "/row", table="summer-olympics", row=1)
+    found = page(client, star.xpath("//a[text()='Graph around it']/@href")[0])
+    nodes = found.xpath("//*[local-name()='svg']//*[contains(@class, 'node')]")
+    assert [node.get("class") for node in nodes] == ["node row centre", "node passage"]
+    assert "nothing is left out" in words(found)
+    text = page(client, nodes[1].get("href"))
+    page(client, text.xpath("//a[text()='Graph around it']/@href")[0])
+    twin = client.get("/graph.json", params={"table": "summer-olympics", "row": 1, "most": 2}).json()
+    assert [node["kind"] for node in twin["nodes"]] == ["row", "passage"]
+    assert (twin["edges"], twin["left_out"]) == ([[0, 1]], 0)
+    page(client, "/graph", 422)
+    page(client, "/graph", 404, table="none", row=0)
+    page(client, "/graph", 404, id="none")
+
+
+def test_a_drawing_has_a_column_a_step():
+    nodes = [
+        {"kind": "row", "step": 0, "links": 1, "table": "a&b", "row": 3, "title": "T", "cells": ["x" * 60, " "]},
+        {"kind": "passage", "step": 1, "links": 2, "id": "p", "title": "Ulm"},
+        {"kind": "row", "step": 2, "links": 1, "table": "t", "row": 0, "title": "T", "cells": [""]},
+        {"kind": "row", "step": 2, "links": 1, "table": "t", "row": 1, "title": "T", "cells": ["y"]},
+    ]
+    drawn = drawing({"index": "one", "nodes": nodes, "edges": [(0, 1), (1, 2), (1, 3)]})
+    assert [box.centre for box in drawn.boxes] == [True, False, False, False]
+    assert drawn.boxes[0].x < drawn.boxes[1].x < drawn.boxes[2].x == drawn.boxes[3].x
+    assert drawn.boxes[2].y < drawn.boxes[3].y
+    assert drawn.boxes[0].label.endswith("…")
+    assert drawn.boxes[0].address == "index=one&table=a%26b&row=3"
+    assert drawn.boxes[2].label == "(empty row)"
+    assert len(drawn.curves) == 3
+    assert all(box.x >= 0 and box.x + drawn.box_width <= drawn.width for box in drawn.boxes)
+
+
+@pytest.fixture(scope="module")
+def asking(start_server, registry):
+    """A client of a server with sources and without keys."""
+    with httpx.Client(base_url=start_server(sources=registry).address, timeout=60) as client:
+        yield client
+
+
+def test_sources_answer_on_their_page(asking):
+    home = page(asking, "/sources")
+    assert [words(one) for one in home.xpath("//ul[@class='indexes']/li/a")] == ["shop", "gone"]
+    found = page(asking, "/sources", q="What is the highest total of an invoice of Anna Berg?")
+    assert words(found.xpath("//h1")[0]) == "120.5"
+    assert "Guard: passed" in words(found)
+    (edit,) = found.xpath("//a[text()='Edit and run']/@href")
+    form = page(asking, edit)
+    assert form.xpath("//textarea")[0].text_content().strip().startswith("SELECT MAX")
+    twin = asking.get(urljoin("/", found.xpath("//nav/a[text()='JSON']/@href")[0])).json()
+    assert twin["reply"]["answer"]["text"] == "120.5"
+    assert asking.get("/source.json?name=shop").json()["schema"]
+    none = page(asking, "/sources", q="Who painted the oldest ship of the moon?")
+    assert words(none.xpath("//section[contains(@class, 'none')]//h1")[0]) == "No answer"
+
+
+def run_query(client, query, status=200, **fields):
+    token = page(client, "/source", name="shop").xpath("//input[@name='token']/@value")[0]
+    return client.post("/source", data={"token": token, "name": "shop", "query": query} | fields)
+
+
+def test_a_query_is_edited_and_run_under_the_guard(asking):
+    found = html.fromstring(run_query(asking, "SELECT name FROM customer ORDER BY name DESC").text)
+    assert [words(one) for one in found.xpath("//td")] == ["Jon Falk", "Anna Berg"]
+    assert words(found.xpath("//dd[@class='verdict']")[0]) == "passed: it only reads"
+    refused = run_query(asking, "DELETE FROM customer")
+    assert refused.status_code == 400
+    shown = html.fromstring(refused.text)
+    assert "refused" in words(shown.xpath("//dd[@class='verdict']")[0])
+    assert shown.xpath("//textarea")[0].text_content().strip() == "DELETE FROM customer"
+    wrong = html.fromstring(run_query(asking, "SELECT nothing FROM customer").text)
+    assert "could not run it" in words(wrong.xpath("//dd[@class='verdict']")[0])
+    assert run_query(asking, " ").status_code == 422
+
+
+def test_a_query_needs_the_form_of_the_page(asking):
+    sent = {"name": "shop", "query": "SELECT 1"}
+    for token in ({}, {"token": ""}, {"token": "x" * 43}):
+        reply = asking.post("/source", data=sent | token)
+        assert reply.status_code == 403
+        assert "not of this session" in reply.text
+    token = page(asking, "/source", name="shop").xpath("//input[@name='token']/@value")[0]
+    foreign = asking.post("/source", data=sent | {"token": token}, headers={"Origin": "https://evil.example"})
+    assert foreign.json()["code"] == "origin_refused"
+
+
+def test_conflicts_stand_side_by_side():
+    answers = [{"source": "a", "text": "1"}, {"source": "b", "text": "2"}]
+    assert conflict_columns({"conflicts": [answers]}) == [answers]
+    assert conflict_columns(None) == []
+
+
+def test_without_sources_their_page_says_so(client):
+    assert "without --sources" in words(page(client, "/sources", 404))
+
+
 def test_status_for_operators(client):
     assert "Takes questionsyes" in words(page(client, "/status"))
     assert client.get("/status.json").json()["indexes"][0]["rows"] == 66
@@ -159,10 +259,10 @@ def test_hostile_data_stay_text(tmp_path, start_server):
 
 
 @pytest.fixture(scope="module")
-def guarded(start_server, tmp_path_factory):
+def guarded(start_server, registry, tmp_path_factory):
     keys = KeyFile(tmp_path_factory.mktemp("keys") / "keys.json")
     keys.add(Key("", "first", "", ("admin",)))
-    return start_server(keys=keys.path), keys
+    return start_server(keys=keys.path, sources=registry), keys
 
 
 def test_signing_in_and_out(guarded):
@@ -191,6 +291,27 @@ def test_signing_in_and_out(guarded):
         assert evil.json()["code"] == "origin_refused"
         assert client.post("/logout", data={"token": token}).status_code == 303
         assert client.get("/").status_code == 303
+
+
+def test_a_query_needs_the_scope_and_the_token_of_its_session(guarded):
+    server, keys = guarded
+    with httpx.Client(base_url=server.address, timeout=60) as client:
+        assert run_without_form(client).headers["location"] == "/login?next=%2Fsources"
+        client.post("/login", data={"key": keys.add(Key("", "looker", "", ("search",)))})
+        assert page(client, "/source", name="shop").xpath("//textarea")
+        assert run_query(client, "SELECT 1").status_code == 403
+        client.post("/login", data={"key": keys.add(Key("", "asker", "", ("ask",)))})
+        assert run_query(client, "SELECT 1").status_code == 200
+        assert run_query(client, "SELECT 1", name="gone").status_code == 502
+        assert run_without_form(client).status_code == 403
+        client.post("/login", data={"key": keys.add(Key("", "elsewhere", "", ("ask",), sources=("other",)))})
+        token = page(client, "/").xpath("//input[@name='token']/@value")[0]
+        reply = client.post("/source", data={"token": token, "name": "shop", "query": "SELECT 1"})
+        assert reply.status_code == 404
+
+
+def run_without_form(client):
+    return client.post("/source", data={"name": "shop", "query": "SELECT 1"})
 
 
 def test_a_session_ends_with_its_key(guarded):
@@ -249,7 +370,7 @@ def test_probabilities_in_words():
 
 QUERIES = {
     "/": {}, "/home": {}, "/ask": {"q": QUESTION}, "/row": {"table": "european-rivers", "row": 0},
-    "/passage": {"id": "volga"}, "/status": {},
+    "/passage": {"id": "volga"}, "/graph": {"id": "volga"}, "/status": {}, "/sources": {}, "/source": {"name": "shop"},
 }  # fmt: skip
 """Every page that is not public, with what it needs to be asked."""
 OPEN = {"/login", "/logout", "/static/{name}"}
@@ -259,7 +380,7 @@ def test_every_page_needs_a_key_of_its_scope(guarded):
     server, keys = guarded
     wrong = keys.add(Key("", "writer", "", ("write",)))
     right = {scope: keys.add(Key("", scope, "", (scope,))) for scope in ("ask", "admin")}
-    paths = {route.path for route in router.routes} - OPEN
+    paths = {route.path for route in (*router.routes, *source_router.routes)} - OPEN
     assert {path.removesuffix(".json") for path in paths} == set(QUERIES)
     with httpx.Client(base_url=server.address, timeout=60) as client:
         for path in sorted(paths):

@@ -1,34 +1,14 @@
 """Registered sources over HTTP and for agents: SQLite behind its guard, keys that reach some, one that is gone."""
 
 import asyncio
-import sqlite3
 
 import httpx
 import pytest
 from mcp import Client
 
-from helios.sources.registry import Registry
 from serving.keys import Key, KeyFile, Scope
 
 QUESTION = "What is the highest total of an invoice of Anna Berg?"
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sources")
-    with sqlite3.connect(folder / "shop.sqlite") as shop:
-        shop.executescript(
-            "CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT);"
-            "CREATE TABLE invoice (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customer (id), total REAL);"
-            "INSERT INTO customer VALUES (1, 'Anna Berg'), (2, 'Jon Falk');"
-            "INSERT INTO invoice VALUES (1, 1, 120.5), (2, 1, 80), (3, 2, 300);"
-        )
-    shop.close()
-    path = folder / "helios-sources.yaml"
-    with Registry.open(path, create=True) as registry:
-        registry.add("shop", {"kind": "sqlite", "path": "shop.sqlite"})
-        registry.add("gone", {"kind": "sqlite", "path": "gone.sqlite"})
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +37,11 @@ def test_sources_are_listed_without_where_they_are(guarded, keys, registry):
     assert "CREATE TABLE" in send(guarded, keys, "GET", "/v1/sources/shop").json()["schema"]
 
 
-def test_a_question_becomes_a_query(guarded, keys):
-    found = send(guarded, keys, "POST", "/v1/sources/ask", {"question": QUESTION}).json()
+def test_a_question_becomes_a_query(guarded, keys, registry):
+    reply = send(guarded, keys, "POST", "/v1/sources/ask", {"question": QUESTION})
+    found = reply.json()
+    assert str(registry.parent) not in reply.text
+    assert found["notes"][0].startswith("gone: not considered (source 'gone': …: no such file")
     assert found["answer"]["text"] == "120.5"
     assert found["answer"]["source"] == "shop"
     assert "SELECT" in found["answer"]["query"]

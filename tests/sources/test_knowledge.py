@@ -82,11 +82,17 @@ def test_a_query_that_does_not_run_is_not_taught(folder: Path, query: str, said:
 def test_what_is_known_stands_in_the_descriptor(folder: Path):
     for arguments in (
         ("cust", "people who buy"), ("cust.nm", "family name last"), ("--word", "regular", "who bought twice"),
-        ("--metric", "revenue", "SUM(ord.amt)"), ("--join", "ord.cid = cust.id"), ("nowhere.x", "not there"),
-        ("--join", "ord.cid = nowhere.id"),
+        ("--metric", "revenue", "SUM(ord.amt)"), ("--join", "ord.cid = cust.id"),
     ):  # fmt: skip
         noted = helios("sources", "describe", "shop", *arguments)
         assert noted.exit_code == 0, noted.output
+    for arguments in (("nowhere.x", "not there"), ("--join", "ord.cid = nowhere.id"), ("cust.nam", "a slip")):
+        refused = helios("sources", "describe", "shop", *arguments)
+        assert refused.exit_code == 1
+        assert "has no table or column" in refused.output
+    assert "did you mean cust.nm" in refused.output
+    assert "nothing changed" in helios("sources", "describe", "shop", "cust", "people who buy").output
+    assert "nothing was taken out" in helios("sources", "describe", "shop", "ord", "--remove").output
     with Registry.open("helios-sources.yaml") as registry:
         descriptor = registry.source("shop").descriptor()
         told = shown(descriptor)

@@ -23,7 +23,7 @@ form?.addEventListener("submit", async (event) => {
   button.textContent = "Asking …";
   try {
     await fetch("/livez", { cache: "no-store" });
-    location.assign(`/ask?${query}`);
+    location.assign(`${form.getAttribute("action")}?${query}`);
   } catch {
     button.disabled = false;
     button.textContent = "Ask";
