@@ -410,7 +410,7 @@ def _query(
         condition += f" AND t.{_quoted(dialect, column)} {comparison} {mark}at"
         parameters["at"] = value
     text = f"SELECT {selected} FROM {_quoted(dialect, table.name)} AS t WHERE {condition} LIMIT {limit}"
-    if dialect in ("tsql", "oracle"):
+    if dialect == "tsql":
         text = f"SELECT TOP {limit} {selected} FROM {_quoted(dialect, table.name)} AS t WHERE {condition}"
     return NativeQuery(Language.SQL, text, parameters)
 

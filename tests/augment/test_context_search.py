@@ -10,13 +10,12 @@ from typer.testing import CliRunner
 from helios.augment.augmenter import Augmenter, open_augmenter
 from helios.augment.context import Context
 from helios.augment.encoding import ColumnWeights
-from helios.augment.helpdesk import ANSWERS, ASKED, question_of, write_helpdesk
+from helios.augment.helpdesk import ANSWERS, ASKED, question_of
 from helios.cli import build_app
 from helios.engine import Engine
 from helios.evidence_json import evidence_schema
 from helios.sources.registry import Registry
 from helios.types import Evidence
-from indexing.pipeline import build_index
 
 OFF = "It does not switch on any more. What can I do?"
 LAMP = Context.from_columns({"products.name": ["Bicycle lamp L7"], "customers.name": ["Ben Okoro"]})
@@ -24,9 +23,13 @@ LAMP = Context.from_columns({"products.name": ["Bicycle lamp L7"], "customers.na
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `helios demo augment` makes."""
     folder = tmp_path_factory.mktemp("desk")
-    _, articles = write_helpdesk(folder)
-    build_index(articles, folder / "index", workers=1)
+    result = CliRunner().invoke(build_app(), ["demo", "augment", "--out", str(folder), "--json"])
+    assert result.exit_code == 0, result.output
+    asked = json.loads(result.output)["asked"]
+    assert {one["ticket"]: one["found"] for one in asked} == ANSWERS
+    assert any(one["without_context"] != one["expected"] for one in asked) and all(one["through"] for one in asked)
     return folder
 
 
