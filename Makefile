@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check tests browser fuzz crashes format docs wheel lock clean
+.PHONY: help demo test check tests browser fuzz crashes format docs site wheel lock clean
 
 VENV ?= .venv
 INDEX ?= demo-index
@@ -61,6 +61,10 @@ format: $(VENV)/installed-dev  ## Format the code and mend what ruff can mend
 
 docs: $(VENV)/installed-dev  ## Write docs/reference.md from the code
 	$(BIN)/python -m helios.reference > docs/reference.md
+
+site: $(VENV)/installed-dev  ## Build the documentation site into site/; a link that leads nowhere ends it
+	$(PIP) install --quiet --editable '.[docs]'
+	$(BIN)/zensical build --strict --config-file zensical.toml
 
 # What a newcomer does: the wheel alone, a fresh environment, the first commands of the README, in an empty folder that
 # has a `training` of its own. Takes minutes; torch is held to the release that we measure with.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from helios.engine import Engine
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Engine", "__version__"]
 
 

@@ -206,7 +206,6 @@ def test_screenshots_for_the_documents(browser, with_sources):
     for name, size, colours, path in (
         ("page.png", (1000, 880), "light", f"/ask?{urlencode({'q': QUESTION})}"),
         ("page-phone.png", (360, 740), "dark", "/ask?q=Who+won+the+2031+chess+championship%3F"),
-        ("page-graph.png", (920, 420), "light", "/graph?table=programming-languages&row=0&steps=3"),
         ("page-source.png", (920, 640), "light", f"/source?{query}"),
     ):
         context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=colours)
