@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helios.config import LanguageModelSettings
 from helios.errors import EvaluationError
-from helios.evaluation.augment.expansions import Expansion, expanded
+from helios.evaluation.augment.expansions import Expansion, expanded, written
 from helios.evaluation.augment.measures import depth_of, measure
 from helios.evaluation.augment.run import NOTHING, SET, SET_CHOSEN, Plan, measure_task
 from helios.evaluation.augment.stackexchange import any_answer
@@ -15,6 +16,7 @@ from helios.evaluation.augment.tables import open_tables
 from helios.evaluation.augment.tasks import SplitBy, folds, split
 from helios.evaluation.baselines import Bm25Texts
 from helios.evaluation.cli import app
+from helios.llm.client import LlmClient
 
 
 @pytest.mark.parametrize(
@@ -88,3 +90,16 @@ def test_the_command_measures_and_keeps_vectors(tmp_path: Path, site_file: Path)
 def test_by_time_the_test_is_later(task):
     parts = split(task.questions, SplitBy.TIME, shares=(0.5, 0.25, 0.25))
     assert len(parts.train) == 10 and len(parts.test) == 5
+
+
+def test_a_language_model_expands_questions(task, tiny_llm):
+    """A real server with a random model: what it writes is appended, what it fails on is counted and left as it was."""
+    settings = LanguageModelSettings(base_url=tiny_llm, model="tiny")
+    documents = Bm25Texts(list(task.documents.values()))
+    asked = task.questions[:2]
+    with LlmClient.open(settings) as client:
+        for expansion in (Expansion.LLM, Expansion.LAMER):
+            texts, failed = written(task, asked, expansion, documents, client)
+            kept = [text == one.text for text, one in zip(texts, asked, strict=True)]
+            assert sum(kept) == failed
+            assert all(text.startswith(one.text) for text, one in zip(texts, asked, strict=True))
