@@ -42,13 +42,17 @@ class Interrogator:
     writer: LlmFormulator | None = None
 
     def ask(
-        self, question: str, source: Source, *, budget: Budget | None = None, others: Sequence[Source] = ()
-    ) -> SourceReply:
+        self, question: str, source: Source, *, budget: Budget | None = None, others: Sequence[Source] = (),
+        deadline: float | None = None,
+    ) -> SourceReply:  # fmt: skip
         """What the source gives; never raises SourceError: a source that fails is a reply that says so.
 
-        `others` are sources that may hold a name which this one does not.
+        `others` are sources that may hold a name which this one does not. `deadline`, an instant of time.monotonic(),
+        may end it earlier than `source_seconds` would.
         """
-        inquiry = _Inquiry(self, question, source, budget, monotonic() + self.settings.source_seconds, others)
+        ends = monotonic() + self.settings.source_seconds
+        ends = ends if deadline is None else min(ends, deadline)
+        inquiry = _Inquiry(self, question, source, budget, ends, others)
         started = perf_counter()
         try:
             inquiry.run()

@@ -36,6 +36,8 @@ from helios.sources.descriptor import RdfSchema
 
 GRACE = 2.0
 """Seconds after a source's own deadline until it is given up."""
+LATE = "no reply before the deadline"
+"""The note of a source that was given up."""
 
 
 class OmniEngine:
@@ -102,27 +104,33 @@ class OmniEngine:
             engine._open.callback(client.close)
         return engine
 
-    def ask(self, question: str, *, k: int | None = None) -> OmniAnswer:
-        """Evidence and, where a query gave one, an answer from at most `k` sources."""
+    def ask(self, question: str, *, k: int | None = None, seconds: float | None = None) -> OmniAnswer:
+        """Evidence and, where a query gave one, an answer from at most `k` sources.
+
+        After `seconds` no source is waited for and no further step begins; notes say what was left out.
+        """
         clock = _Clock()
-        budget = None if self.model is None else self.model.budget()
+        deadline = None if seconds is None else monotonic() + seconds
+        budget = None if self.model is None else self.model.budget(deadline=deadline)
         sources = {source.name: source for source in self.sources()}
         selection = self.select(question, list(sources.values()), k or self.config.routing.k, budget)
         clock.lap("select")
         asked = [sources[name] for name in selection.names]
-        replies = self.ask_sources(question, asked, budget, others=list(sources.values()))
+        replies = self.ask_sources(question, asked, budget, others=list(sources.values()), deadline=deadline)
         clock.lap("formulate and execute")
         chosen, conflicts = self.consolidate(question, selection, replies, sources, budget)
         clock.lap("consolidate")
-        if budget is not None and not chosen.failed and not chosen.evidence:
-            steps = self.ask_in_steps(question, asked, budget)
+        if budget is not None and not chosen.failed and not chosen.evidence and _has_time(deadline):
+            steps = self.ask_in_steps(question, asked, budget, deadline=deadline)
             if steps:
                 replies = (*replies, *steps)
                 chosen, conflicts = self.consolidate(question, selection, replies, sources, budget)
             clock.lap("split and join")
         parts = tuple(result.answer() for result in chosen.choice.results)
         read = ReadAnswers()
-        if not parts and (chosen.evidence or not chosen.left_out):
+        if not parts and not _has_time(deadline):
+            read = ReadAnswers(notes=("no time was left to read the evidence",))
+        elif not parts and (chosen.evidence or not chosen.left_out):
             found = {item.source for item in chosen.evidence}
             readable = [reply for reply in replies if reply.source in found or not chosen.left_out]
             read = read_answers(question, selection, readable, sources)
@@ -135,27 +143,32 @@ class OmniEngine:
         return self.selector.select(question, sources, k=k, budget=budget)
 
     def ask_sources(
-        self, question: str, sources: Sequence[Source], budget: Budget | None, *, others: Sequence[Source] = ()
-    ) -> tuple[SourceReply, ...]:
+        self, question: str, sources: Sequence[Source], budget: Budget | None, *, others: Sequence[Source] = (),
+        deadline: float | None = None,
+    ) -> tuple[SourceReply, ...]:  # fmt: skip
         """Every source at the same time, each with its deadline; formulation, execution and repair (2.3).
 
-        `others` are sources that may hold a name which one that is asked does not.
+        `others` are sources that may hold a name which one that is asked does not. `deadline` is an instant of
+        time.monotonic() after which none is waited for.
         """
         if not sources:
             return ()
         background = Background(len(sources), name="ask")
-        deadline = monotonic() + self.config.advanced.routing.source_seconds + GRACE
+        late = monotonic() + self.config.advanced.routing.source_seconds + GRACE
+        late = late if deadline is None else min(late, deadline)
         asks = [
             partial(
-                self.interrogator.ask, question, source, budget=budget,
+                self.interrogator.ask, question, source, budget=budget, deadline=deadline,
                 others=[other for other in others if other.name != source.name and other.language is not Language.TEXT],
             )
             for source in sources
         ]  # fmt: skip
         futures = [background.submit(ask) for ask in asks]
-        return tuple(_reply(future, source, deadline) for future, source in zip(futures, sources, strict=True))
+        return tuple(_reply(future, source, late) for future, source in zip(futures, sources, strict=True))
 
-    def ask_in_steps(self, question: str, sources: Sequence[Source], budget: Budget) -> tuple[SourceReply, ...]:
+    def ask_in_steps(
+        self, question: str, sources: Sequence[Source], budget: Budget, *, deadline: float | None = None
+    ) -> tuple[SourceReply, ...]:
         """Replies to the parts of a question that the sources answer together alone, each with the values before it."""
         by_name = {source.name: source for source in sources}
         steps = self.splitter.split(question, sources, budget) if self.splitter is not None else ()
@@ -165,7 +178,7 @@ class OmniEngine:
             part = filled(step.question, given)
             if not part:
                 break
-            (reply,) = self.ask_sources(part, [by_name[step.source]], budget)
+            (reply,) = self.ask_sources(part, [by_name[step.source]], budget, deadline=deadline)
             replies.append(replace(reply, notes=(f"asked as a part: {part}", *reply.notes)))
             given.append(values_of(reply))
         return tuple(replies)
@@ -215,12 +228,16 @@ def predicate_labels(sources: Sequence[Source]) -> dict[str, str]:
     return labels
 
 
+def _has_time(deadline: float | None) -> bool:
+    return deadline is None or monotonic() < deadline
+
+
 def _reply(future: "Future[SourceReply]", source: Source, deadline: float) -> SourceReply:
     """A source's reply, or one that says that it is late."""
     try:
         return future.result(max(0.0, deadline - monotonic()))
     except FutureTimeout:
-        return SourceReply(source.name, source.language, notes=("no reply before the deadline",), degraded=True)
+        return SourceReply(source.name, source.language, notes=(LATE,), degraded=True)
 
 
 def _answer(

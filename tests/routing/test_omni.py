@@ -121,6 +121,18 @@ def test_a_late_source_is_given_up(likeness, shop, papers):
     papers.pause = 0.0
 
 
+def test_a_callers_deadline_ends_the_waiting(likeness, shop, papers):
+    papers.pause = 20.0
+    config = load_config(overrides=["advanced.routing.source_seconds=30"])
+    gold = OracleSelector({QUESTION: ["papers", "shop"]})
+    engine = omni([shop, papers], likeness, config, selector=gold, formulators={Language.SQL: CountryOf()})
+    answer = engine.ask(QUESTION, seconds=1.0)
+    assert answer.timings_ms["total"] < 10_000
+    assert "papers: no reply before the deadline" in answer.notes
+    assert answer.degraded
+    papers.pause = 0.0
+
+
 def test_without_a_query_the_evidence_is_said_to_be_keyword(likeness, shop):
     answer = omni([shop], likeness).ask(QUESTION)
     assert answer.answer is None and answer.evidence[0].made_by is MadeBy.KEYWORD
