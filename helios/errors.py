@@ -11,6 +11,7 @@ HeliosError
 ├── ModelError            a model cannot be found, loaded or verified
 ├── EvaluationError       questions, qrels or runs that do not fit the index
 ├── ContextError          a row, or what leads away from it, that no context can be gathered from
+├── ServerError           a query server refused a request, or cannot be reached: its code and what to do
 └── SourceError           a registered source did not answer a query
     ├── QueryRejected     the guard refused the query; it never reached the engine
     ├── QueryTimeout      the query was stopped at its deadline
@@ -80,6 +81,25 @@ class EvaluationError(HeliosError):
 
 class ContextError(HeliosError):
     """A row, a value or a key that no context can be gathered from."""
+
+
+class ServerError(HeliosError):
+    """A query server refused a request (`code` of its problem), or there is none: `unreachable`, `timeout`.
+
+    `retry_after` is how many seconds it asks to wait; `request_id` finds the request in its log.
+    """
+
+    def __init__(
+        self, code: str, detail: str, *, todo: str = "", status: int = 0, request_id: str = "",
+        retry_after: float | None = None,
+    ) -> None:  # fmt: skip
+        self.code = code
+        self.detail = detail
+        self.todo = todo
+        self.status = status
+        self.request_id = request_id
+        self.retry_after = retry_after
+        super().__init__(f"{code}: {detail}" + (f"; {todo}" if todo else ""))
 
 
 class SourceError(HeliosError):

@@ -7,6 +7,7 @@ from types import ModuleType
 from helios.errors import ModelError
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "client": ("httpx",),
     "documents": ("pdfplumber", "python_calamine", "docx", "pptx"),
     "eval": ("bm25s", "Stemmer", "matplotlib"),
     "flag": ("FlagEmbedding",),

@@ -56,11 +56,17 @@ def take(serving: Serving, access: Access, questions: int) -> None:
 
 def chosen_index(serving: Serving, access: Access, name: str | None) -> str:
     """The index that a request names, or the only one; Problem `index_not_found`, also for one out of reach."""
-    within = [one for one in serving.indexes.names if access.may_ask(one)]
-    if name is None and len(within) == 1:
-        return within[0]
     if name is None:
+        within = names_within(serving, access)
+        own = [one for one in within if one in serving.indexes.folders] or within
+        if len(own) == 1:
+            return own[0]
         raise Problem("index_not_found", f"name one of these as `index`: {', '.join(within) or 'none'}")
-    if name not in within:
+    if not (serving.indexes.known(name) and access.may_ask(name)):
         raise Problem("index_not_found")
     return name
+
+
+def names_within(serving: Serving, access: Access) -> list[str]:
+    """The names that a caller may ask: indexes, then aliases."""
+    return [one for one in (*serving.indexes.names, *serving.indexes.aliases.named) if access.may_ask(one)]

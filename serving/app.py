@@ -18,13 +18,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from helios.errors import HeliosError
+from serving import reference
 from serving.gate import MCP_PATH, Gate
 from serving.openapi import ABOUT, documented
 from serving.pages import routes as pages
 from serving.pages import sources as source_pages
 from serving.pages.rendering import FORMS, PAGES, rendered
 from serving.problems import Problem, problem_of, request_id_of
-from serving.routes import chat, health, indexes, questions, sources
+from serving.routes import aliases, changes, chat, health, indexes, questions, responses, sources
 from serving.state import Serving
 from serving.tools import make_tools
 from serving.watch import Abandoned, ClientGone
@@ -45,8 +46,8 @@ def make_app(serving: Serving) -> Gate:
         middleware=[*_cors(serving), Middleware(GZipMiddleware, minimum_size=1000)],
     )
     app.state.serving = serving
-    for router in (questions.router, indexes.router, chat.router, sources.router, health.router, pages.router,
-                   source_pages.router):  # fmt: skip
+    api = (questions, indexes, changes, aliases, chat, responses, sources, health)
+    for router in (*(part.router for part in api), reference.router, pages.router, source_pages.router):
         app.include_router(router)
     app.router.routes.extend(_tool_routes(tools, serving))  # the SDK's own route, last: a mount would redirect to /mcp/
     for kind in (Problem, HeliosError, RequestValidationError, HTTPException, ClientGone, Abandoned, Exception):
@@ -59,7 +60,7 @@ def _cors(serving: Serving) -> list[Middleware]:
     """For web sites that were allowed; without any, no header of CORS is ever sent."""
     origins = serving.settings.allowed_origins
     headers = ["Authorization", "Content-Type", "X-Request-ID"]
-    methods = ["GET", "POST", "DELETE"]
+    methods = ["GET", "POST", "PUT", "DELETE"]
     if not origins:
         return []
     return [Middleware(CORSMiddleware, allow_origins=origins, allow_methods=methods, allow_headers=headers)]
@@ -81,11 +82,13 @@ def _lifespan(tools: MCPServer) -> Callable[[FastAPI], AbstractAsyncContextManag
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         serving: Serving = app.state.serving
-        following = asyncio.create_task(_follow(serving))
+        following, changing = asyncio.create_task(_follow(serving)), asyncio.create_task(serving.tasks.run())
         try:
             async with tools.session_manager.run():
                 yield
         finally:
+            await serving.tasks.close()
+            changing.cancel()
             following.cancel()
             await asyncio.to_thread(serving.close)
 

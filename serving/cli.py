@@ -28,6 +28,16 @@ def serve_command(
     sources: Annotated[
         Path | None, typer.Option("--sources", metavar="FILE", help="A file of registered sources to serve, too.")
     ] = None,
+    aliases: Annotated[
+        Path | None, typer.Option("--aliases", metavar="FILE", help="Keep aliases of indexes in this file.")
+    ] = None,
+    sync: Annotated[
+        list[str] | None,
+        typer.Option("--sync", metavar="NAME=FOLDER", help="The folder that an index may be synced with; repeatable."),
+    ] = None,
+    backups: Annotated[
+        Path | None, typer.Option("--backups", metavar="FOLDER", help="Where backups go that clients ask for.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs --keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
     keys: Annotated[
@@ -62,8 +72,12 @@ def serve_command(
     from serving.settings import Limits, ServerSettings
 
     limits = Limits(permits=permits or os.cpu_count() or 1, queue=queue, seconds=seconds)
+    indexes, corpora = named_folders(index or []), named_folders(sync or [], option="--sync")
+    for name in corpora:
+        if name not in indexes:
+            raise typer.BadParameter(f"--sync {name}=...: no --index is called {name!r}")
     settings = ServerSettings(
-        named_folders(index or []), sources=sources, host=host, port=port, keys=keys,
+        indexes, sources=sources, aliases=aliases, corpora=corpora, backups=backups, host=host, port=port, keys=keys,
         allowed_hosts=tuple(allow_host or ()),
         allowed_origins=tuple(allow_origin or ()), log_questions=log_questions, config=config,
         overrides=tuple(overrides or ()), limits=limits,
@@ -101,7 +115,7 @@ def mcp_command(
     run_tools(settings)
 
 
-def named_folders(given: list[str]) -> dict[str, Path]:
+def named_folders(given: list[str], *, option: str = "--index") -> dict[str, Path]:
     """Folders by the names that clients use; ConfigError for a name that is wrong or comes twice."""
     folders: dict[str, Path] = {}
     for text in given:
@@ -109,11 +123,55 @@ def named_folders(given: list[str]) -> dict[str, Path]:
         path = Path(folder if equals else text)
         name = name if equals else path.resolve().name
         if not NAME.fullmatch(name):
-            raise ConfigError(f"--index {text}: {name!r} is no name; give one of letters and digits, as NAME=FOLDER")
+            raise ConfigError(f"{option} {text}: {name!r} is no name; give one of letters and digits, as NAME=FOLDER")
         if name in folders:
-            raise ConfigError(f"--index {text}: there are two indexes {name!r}; give another name, as NAME=FOLDER")
+            raise ConfigError(f"{option} {text}: there are two {name!r}; give another name, as NAME=FOLDER")
         folders[name] = path
     return folders
+
+
+@app.command("load")
+def load_command(
+    index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
+    questions: Annotated[
+        Path | None, typer.Option(help="JSON lines with a field question; those of the packaged sample.")
+    ] = None,
+    times: Annotated[str, typer.Option(help="Rates, as multiples of what the engine answers alone.")] = "0.5,1,2,5",
+    seconds: Annotated[float, typer.Option(min=1, help="Of each rate.")] = 60.0,
+    permits: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Questions worked on at a time; as many as processors.")
+    ] = None,
+    queue: Annotated[int, typer.Option(min=0, help="Questions that may wait.")] = 64,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Start a server over an index and ask it more and more, beside what its engine does alone in the same run.
+
+    Example: helios serve load --index my-index --questions dev.jsonl --seconds 600
+    """
+    from rich.console import Console
+
+    from helios.corpus.sample import sample_path
+    from helios.evaluation.questions import read_questions
+    from serving.load import LoadSettings, measure_server
+
+    try:
+        factors = [float(part) for part in times.split(",")]
+    except ValueError:
+        factors = []
+    if not factors or not all(0 < factor <= 1000 for factor in factors):
+        raise typer.BadParameter(f"--times {times}: expected numbers above 0, as in 0.5,1,2,5")
+    asked = tuple(one.text for one in read_questions(questions or sample_path() / "questions.jsonl"))
+    settings = LoadSettings(
+        index, asked, factors, seconds, permits or os.cpu_count() or 1, queue, tuple(overrides or ())
+    )
+    found = measure_server(settings, lambda words: typer.echo(f"{words} ...", err=True))
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2))
+    else:
+        Console(highlight=False, width=140).print(found.table())
 
 
 @keys_app.command("add")

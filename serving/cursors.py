@@ -22,9 +22,11 @@ class Cursor:
     generation: int
     question: str
     """A digest of the question and all that its ranking depends on."""
+    served: str
+    """A digest of the index that was asked: an alias may name another one by now."""
 
     def __str__(self) -> str:
-        packed = json.dumps([self.offset, self.generation, self.question], separators=(",", ":")).encode()
+        packed = json.dumps([self.offset, self.generation, self.question, self.served], separators=(",", ":")).encode()
         return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
     @classmethod
@@ -34,18 +36,20 @@ class Cursor:
             if len(text) > MOST_CHARACTERS:
                 raise ValueError
             packed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            offset, generation, question = json.loads(packed)
+            offset, generation, question, served = json.loads(packed)
         except (ValueError, TypeError, binascii.Error, RecursionError):
             raise Problem("cursor_invalid") from None
         whole = all(type(number) is int and 0 <= number < 1 << 31 for number in (offset, generation))
-        if not whole or type(question) is not str:
+        if not whole or type(question) is not str or type(served) is not str:
             raise Problem("cursor_invalid")
-        return cls(offset, generation, question)
+        return cls(offset, generation, question, served)
 
-    def check(self, *, generation: int, question: str) -> None:
+    def check(self, *, generation: int, question: str, served: str) -> None:
         """Problem where it is another question's, or the snapshot is gone."""
         if self.question != question:
             raise Problem("cursor_invalid", "it is the cursor of another question, filter, k or index")
+        if self.served != served:
+            raise Problem("snapshot_gone", "the alias names another index by now")
         if self.generation != generation:
             raise Problem("snapshot_gone", f"the cursor is of snapshot {self.generation}, the index is at {generation}")
 

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from helios.errors import ConfigError
 from serving.keys import EVERYTHING, Access, KeyFile
+from serving.keys import Scope as KeyScope
 from serving.pages.sessions import COOKIE
 from serving.problems import Problem, problem_of
 from serving.state import Serving
@@ -28,6 +29,7 @@ log = logging.getLogger("serving.requests")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,80}")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
+JSON_LINES = "application/x-ndjson"
 MCP_PATH = "/mcp"
 API = ("/v1/", MCP_PATH, "/metrics")
 """Addresses for programs: JSON alone, and no cookies."""
@@ -109,16 +111,21 @@ class Gate:
 
     async def _body(self, headers: Headers, scope: Scope, receive: Receive) -> Receive:
         """The whole body within its limits; what then is received begins with it."""
-        limits = self.serving.settings.limits
+        limits, lines = self.serving.settings.limits, _takes_lines(scope)
+        most, seconds = limits.body_bytes, limits.body_seconds
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > limits.body_bytes:
-            raise Problem("body_too_large", f"at most {limits.body_bytes} bytes", headers={"Connection": "close"})
+        if lines and media_type == JSON_LINES:
+            most, seconds = limits.document_bytes, limits.document_seconds
+        if headers.get("content-length", "0").isdigit() and int(headers.get("content-length", "0")) > most:
+            raise Problem("body_too_large", f"at most {most} bytes", headers={"Connection": "close"})
         try:
-            async with asyncio.timeout(limits.body_seconds):
-                body = await _read(receive, limits.body_bytes)
+            async with asyncio.timeout(seconds):
+                body = await _read(receive, most)
         except TimeoutError:
             raise Problem("body_slow", headers={"Connection": "close"}) from None
         if body and scope["path"].startswith(API):
+            if lines and media_type == JSON_LINES:
+                return _after(body, receive)
             if media_type != "application/json":
                 raise Problem("media_type")
             if too_deep(body, limits.body_depth):
@@ -180,6 +187,16 @@ def too_deep(body: bytes, most: int) -> bool:
         if depth > most:
             return True
     return False
+
+
+def _takes_lines(scope: Scope) -> bool:
+    """Whether a request may add documents as JSON lines: that of a key that may write."""
+    access: Access | None = scope["state"]["access"]
+    path = scope["path"]
+    return (
+        scope["method"] == "POST" and path.startswith("/v1/indexes/") and path.endswith("/documents")
+        and access is not None and KeyScope.WRITE in access.scopes
+    )  # fmt: skip
 
 
 async def _read(receive: Receive, most: int) -> bytes:

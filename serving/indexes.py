@@ -17,6 +17,7 @@ from helios.errors import HeliosError
 from helios.reading.asking import answer_question
 from helios.reading.base import Reader
 from helios.retrieval.pipeline import Models
+from serving.aliases import Aliases
 from serving.watch import watched
 
 log = logging.getLogger(__name__)
@@ -25,10 +26,12 @@ WARMING = "Which is the largest of them, and when was it opened?"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenIndex:
-    """An index at one snapshot."""
+    """An index at one snapshot, by the name that it was asked for: its own, or an alias."""
 
     name: str
     engine: Engine
+    served: str = ""
+    """The index's own name."""
 
     @property
     def reader(self) -> Reader:
@@ -59,8 +62,12 @@ class OpenIndex:
 class ServedIndexes:
     """Open indexes by name; threads may share it."""
 
-    def __init__(self, folders: Mapping[str, Path], *, config: Path | None, overrides: Sequence[str]) -> None:
+    def __init__(
+        self, folders: Mapping[str, Path], *, config: Path | None, overrides: Sequence[str],
+        aliases: Aliases | None = None,
+    ) -> None:  # fmt: skip
         self.folders = dict(folders)
+        self.aliases = aliases or Aliases(None)
         self.models = Models(threads=os.cpu_count() or 1)
         self._config = config
         self._overrides = tuple(overrides)
@@ -71,13 +78,22 @@ class ServedIndexes:
         """The names of all, in the order in which they were given."""
         return tuple(self.folders)
 
+    def served(self, name: str) -> str:
+        """The index that a name stands for now; KeyError for none."""
+        return name if name in self.folders else self.aliases.named[name]
+
+    def known(self, name: str) -> bool:
+        """Whether a name is that of an index, or an alias."""
+        return name in self.folders or name in self.aliases.named
+
     @property
     def ready(self) -> bool:
         """Whether all are open and warm."""
         return len(self._engines) == len(self.folders)
 
     def open(self) -> None:
-        """Open and warm all of them; the errors of `Engine.open`."""
+        """Open and warm all of them; the errors of `Engine.open`, ConfigError for an alias of no index."""
+        self.aliases.open(self.folders)
         for name, folder in self.folders.items():
             engine = Engine.open(
                 folder, config=self._config, overrides=self._overrides, stages=watched, models=self.models
@@ -93,8 +109,15 @@ class ServedIndexes:
     @contextmanager
     def lent(self, name: str) -> Iterator[OpenIndex]:
         """The index as it is now, for the block."""
-        with self._engines[name].pinned() as engine:
-            yield OpenIndex(name, engine)
+        served = self.served(name)
+        with self._engines[served].pinned() as engine:
+            yield OpenIndex(name, engine, served)
+
+    def refreshed(self, name: str) -> int:
+        """The number of an index's newest snapshot, which is served from now on; the errors of `Engine.refresh`."""
+        engine = self._engines[name]
+        engine.refresh()
+        return engine.snapshot.manifest.generation
 
     def follow(self) -> list[str]:
         """Take every new snapshot, warm; the names of those indexes. One that cannot be used is logged."""

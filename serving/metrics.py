@@ -25,6 +25,7 @@ class Metrics:
         self.incomplete = Counter("helios_incomplete", "Questions for which a stage had no time.", **own)
         self.calls = Counter("helios_model_calls", "Calls of a language model.", **own)
         self.tokens = Counter("helios_model_tokens", "Tokens of their prompts and replies.", **own)
+        self.tasks = Counter("helios_tasks", "Changes of indexes that ended.", ["operation", "state"], **own)
         self.waiting = Gauge("helios_queue_waiting", "Questions that wait for a permit.", ["rank"], **own)
         self.permits = Gauge("helios_permits", "Permits in all.", ["of"], **own)
         self.working = Gauge("helios_permits_held", "Permits that are held.", ["of"], **own)

@@ -8,9 +8,17 @@ from fastapi import FastAPI
 
 from helios import __version__
 from helios.evidence_json import evidence_schema
-from serving.problems import CODES, MEDIA_TYPE
+from serving.problems import CODES, MEDIA_TYPE, Problem
+from serving.schemas import AddRequest
 
-PROBLEMS = ("400", "401", "403", "404", "422", "429", "503", "504")
+PROBLEMS = ("401", "403", "404", "405", "421", "429", "500", "503", "504")
+"""Statuses that any request may be refused with."""
+WITH_BODY = ("400", "408", "413", "415", "422")
+OF_PATHS = {
+    "/v1/search": ("410",), "/v1/sources": ("400", "422", "502"), "/v1/indexes": ("409", "422"),
+    "/v1/tasks": ("409", "422"), "/v1/aliases": ("409", "422"),
+}  # fmt: skip
+PUBLIC = ("/livez", "/readyz")
 
 
 def documented(app: FastAPI) -> Callable[[], dict[str, Any]]:
@@ -39,6 +47,8 @@ def _with_evidence(document: dict[str, Any]) -> dict[str, Any]:
     schema.pop("$schema")
     text = json.dumps({"Evidence": schema} | {f"Evidence.{name}": one for name, one in schema.pop("$defs").items()})
     components = document.setdefault("components", {}).setdefault("schemas", {})
+    added = AddRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+    components.update(added.pop("$defs") | {"AddRequest": added})
     components.update(json.loads(text.replace("#/$defs/", "#/components/schemas/Evidence.")))
     referred: dict[str, Any] = _referring(document)
     return referred
@@ -68,19 +78,43 @@ def _with_problems(document: dict[str, Any]) -> dict[str, Any]:
         },
         "required": ["type", "title", "status", "code", "todo", "request_id"],
     }  # fmt: skip
-    components["responses"] = {
-        "Problem": {
-            "description": "A problem",
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
-        }
-    }
+    components["responses"] = {str(status): _response(status) for status in sorted({one[0] for one in CODES.values()})}
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-    for operations in document["paths"].values():
+    for path, operations in document["paths"].items():
         for operation in operations.values():
             responses = operation["responses"]
             responses.pop("422", None)
-            responses |= {status: {"$ref": "#/components/responses/Problem"} for status in PROBLEMS}
-            operation["security"] = [{"key": []}, {}]
+            responses |= {status: {"$ref": f"#/components/responses/{status}"} for status in _statuses(path, operation)}
+            public = path in PUBLIC
+            operation["security"] = [{}] if public else [{"key": []}, {}]
     for unused in ("HTTPValidationError", "ValidationError"):
         components["schemas"].pop(unused, None)
     return document
+
+
+def _statuses(path: str, operation: dict[str, Any]) -> list[str]:
+    """Statuses of the problems that an operation may reply with."""
+    if path in PUBLIC:
+        return ["405", "421", "503"]
+    found = {*PROBLEMS, *(WITH_BODY if "requestBody" in operation else ())}
+    for start, more in OF_PATHS.items():
+        if path.startswith(start):
+            found |= set(more)
+    return sorted(found)
+
+
+def _response(status: int) -> dict[str, Any]:
+    """The problems of a status, each with an example."""
+    of_status = {code: found for code, found in CODES.items() if found[0] == status}
+    examples = {
+        code: {"summary": title, "value": Problem(code).document("5d69706b365549909e5581d31353edfe")}
+        for code, (_, title, _) in of_status.items()
+    }
+    schema = {"$ref": "#/components/schemas/ProblemDocument"}
+    found: dict[str, Any] = {
+        "description": "; ".join(title for _, title, _ in of_status.values()),
+        "content": {MEDIA_TYPE: {"schema": schema, "examples": examples}},
+    }
+    if status in (429, 503):
+        found["headers"] = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
+    return found

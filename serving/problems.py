@@ -7,7 +7,7 @@ Messages of errors that concern the server's own files stay in its log: a client
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import Request
@@ -42,12 +42,20 @@ CODES: Mapping[str, tuple[int, str, str]] = {
     "row_not_found": (404, "No such row", "Take table and row from a search of this index."),
     "passage_not_found": (404, "No such passage", "Take its id from a search of this index."),
     "source_not_found": (404, "No such source", "GET /v1/sources lists those that you may ask."),
+    "task_not_found": (404, "No such task", "GET /v1/tasks lists those that the server remembers."),
+    "alias_not_found": (404, "No such alias", "GET /v1/aliases lists those that you may ask."),
     "method_not_allowed": (405, "The address does not take this method", "See /openapi.json."),
     "body_slow": (408, "The body did not arrive in time", "Send it at once."),
+    "task_ended": (409, "The task has ended", "GET /v1/tasks/{id} says how."),
+    "name_taken": (409, "An index has this name", "Give the alias another name."),
+    "backup_exists": (409, "There is a backup of this name", "Give it another name."),
+    "index_locked": (409, "Another program is writing to the index", "Try again when it is done."),
     "snapshot_gone": (410, "The index has changed since the first page", "Ask again without a cursor."),
     "body_too_large": (413, "The body is too large", "Send less, or ask for a higher limit."),
     "media_type": (415, "The body is of another type", "Send `Content-Type: application/json`."),
     "host_refused": (421, "The server is not called this", "Start it with --allow-host NAME."),
+    "documents_invalid": (422, "The documents cannot be taken", "Mend what `detail` says; nothing was changed."),
+    "not_offered": (422, "The server was not started for this", "Start it with the option that `detail` names."),
     "query_failed": (422, "The source refused the query", "Mend the query; `detail` is what its engine says."),
     "too_many": (429, "The key's limit is reached", "Wait as long as `Retry-After` says."),
     "client_gone": (499, "The client closed the connection", "Ask again."),
@@ -113,7 +121,7 @@ def problem_of(error: Exception) -> Problem:
         case HeliosError():
             return Problem("index_unusable")
         case RequestValidationError():
-            return _invalid(error)
+            return invalid(error.errors())
         case HTTPException():
             return Problem(_CODE_OF_STATUS.get(error.status_code, "invalid"))
     return Problem("internal")
@@ -127,9 +135,8 @@ def request_id_of(request: Request) -> str:
     return str(request.scope.get("state", {}).get("request_id", ""))
 
 
-def _invalid(error: RequestValidationError) -> Problem:
-    """Which fields are wrong and why; what was sent is not repeated."""
-    found = error.errors()
+def invalid(found: Sequence[Any]) -> Problem:
+    """Which fields are wrong and why, of pydantic's errors; what was sent is not repeated."""
     if any(one["type"] == "json_invalid" for one in found):
         return Problem("json_invalid")
     errors = [

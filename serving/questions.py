@@ -140,9 +140,9 @@ def _left(watch: Watch) -> float:
 def _cursor(asked: Asked, opened: OpenIndex) -> Cursor:
     """Where the page begins."""
     if asked.cursor is None:
-        return Cursor(0, opened.generation, asked.digest)
+        return Cursor(0, opened.generation, asked.digest, digest(opened.served))
     cursor = Cursor.read(asked.cursor)
-    cursor.check(generation=opened.generation, question=asked.digest)
+    cursor.check(generation=opened.generation, question=asked.digest, served=digest(opened.served))
     return cursor
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 MOST_K = 1000
 MOST_SHOWN = 200
@@ -67,6 +67,10 @@ class BatchRequest(About):
     questions: list[Question] = Field(min_length=1, max_length=1000, examples=[[SAMPLE, "Who designed Pascal?"]])
     kind: Literal["search", "ask"] = "search"
     limit: int = Field(default=10, ge=1, le=MOST_SHOWN)
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"questions": [SAMPLE, "Who designed Pascal?"], "limit": 3}]}
+    )
 
 
 class Coverage(BaseModel):
@@ -218,3 +222,242 @@ class PassageReply(BaseModel):
     passage: PassageJson
     rows: list[LinkedRow]
     left_out: int = Field(description="Linked rows beyond those that are shown.")
+
+
+class TableRecord(Body):
+    """A table as in HELIOS's JSON lines."""
+
+    id: str = Field(min_length=1, max_length=2000)
+    header: list[str] = Field(max_length=1000)
+    rows: list[list[str]] = Field(max_length=100_000)
+    title: str = Field(default="", max_length=10_000)
+    section_title: str = Field(default="", max_length=10_000)
+    section_text: str = ""
+    intro: str = ""
+    url: str = Field(default="", max_length=10_000)
+    kind: Literal["table", "infobox"] = "table"
+    links: list[tuple[int, int, str]] = Field(default=[], description="Known links: row, column, passage id.")
+    metadata: dict[str, Any] = Field(default={}, description="Fields to filter by.")
+
+
+class PassageRecord(Body):
+    """A text as in HELIOS's JSON lines."""
+
+    id: str = Field(min_length=1, max_length=2000)
+    text: str = Field(min_length=1)
+    title: str = Field(default="", max_length=10_000)
+    url: str = Field(default="", max_length=10_000)
+    metadata: dict[str, Any] = Field(default={}, description="Fields to filter by.")
+
+
+class AddRequest(Body):
+    """Tables and passages, as in HELIOS's JSON lines (docs/corpus-formats.md)."""
+
+    tables: list[TableRecord] = Field(default=[], max_length=10_000)
+    passages: list[PassageRecord] = Field(default=[], max_length=10_000)
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "passages": [{"id": "garabit", "title": "Garabit Viaduct", "text": "It crosses the Truyère."}],
+                    "tables": [
+                        {"id": "bridges", "title": "Bridges", "header": ["Bridge"], "rows": [["Garabit Viaduct"]]}
+                    ],
+                }
+            ]
+        },
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> "AddRequest":
+        if not self.tables and not self.passages:
+            raise ValueError("there is no table and no passage to add")
+        return self
+
+
+class TaskJson(BaseModel):
+    """A change of an index, from its acceptance to its end."""
+
+    id: str
+    operation: Literal["add", "update", "delete", "compact", "sync", "backup", "fsck"]
+    index: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    stage: str | None = Field(description="What it does right now.")
+    created: str
+    started: str | None
+    ended: str | None
+    result: dict[str, Any] | None = Field(
+        description="What it did, as the command prints it with --json; `served_generation` is the snapshot that "
+        "questions are answered from now."
+    )
+    problem: ProblemDocument | None = Field(description="Why it failed.")
+
+
+class TasksReply(BaseModel):
+    """Tasks, newest first."""
+
+    tasks: list[TaskJson]
+
+
+class PieceJson(BaseModel):
+    """A folder of an index."""
+
+    folder: str
+    bytes: int
+    readers: int = Field(description="Processes that read it.")
+
+
+class SnapshotsReply(BaseModel):
+    """The current snapshot of an index."""
+
+    index: str
+    generation: int
+    created: str
+    code_version: str
+    counts: dict[str, int]
+    unfinished_bytes: int
+    pieces: list[PieceJson]
+    retired: list[PieceJson] = Field(description="Parts of older snapshots that are still on the disk.")
+    backups: list[str] = Field(description="Names of backups that this server made.")
+
+
+class AliasReply(BaseModel):
+    """An alias and what it names."""
+
+    alias: str
+    index: str | None
+    before: str | None = Field(description="What it named before this request.")
+    kept: bool = Field(description="Whether it outlives the server (--aliases).")
+
+
+class AliasesReply(BaseModel):
+    """The aliases within reach."""
+
+    aliases: list[AliasReply]
+
+
+class SourceJson(BaseModel):
+    """A registered source; nothing about where it is."""
+
+    name: str
+    kind: str
+    language: str
+
+
+class SourcesReply(BaseModel):
+    """The sources within reach."""
+
+    sources: list[SourceJson]
+
+
+class SourceSchemaJson(SourceJson):
+    """A source with what it holds."""
+
+    schema_: str = Field(alias="schema", description="In words, cut to 1,500 tokens.")
+
+
+class SourcesCoverage(BaseModel):
+    """Which sources were asked."""
+
+    sources: int = Field(description="Sources within reach.")
+    asked: list[str]
+    complete: bool = Field(description="Whether each that was asked replied in time.")
+    left_out: list[str]
+
+
+class AskSourcesReply(BaseModel):
+    """An answer from sources, with every query and what became of it."""
+
+    request_id: str
+    question: str
+    answer: dict[str, Any] | None = Field(description="Text, source, query and rows.")
+    parts: list[dict[str, Any]]
+    sentence: str
+    declined: bool = Field(description="Whether a language model found that no result answers.")
+    conflicts: list[list[dict[str, Any]]]
+    evidence: list[dict[str, Any]]
+    left_out: list[dict[str, Any]]
+    selection: dict[str, Any]
+    sources: list[dict[str, Any]] = Field(description="What each source gave, query by query.")
+    notes: list[str]
+    degraded: bool
+    calls: int
+    tokens: int
+    timings_ms: dict[str, float]
+    coverage: SourcesCoverage
+
+
+class QueryReply(BaseModel):
+    """Rows of a query."""
+
+    request_id: str
+    source: str
+    language: str
+    query: str
+    columns: list[str]
+    rows: list[list[Any]]
+    truncated: str | None = Field(description="The cap that ended the rows.")
+    milliseconds: float
+    rewritten: bool = Field(default=False, description="Whether rows or columns were held back by a rule.")
+
+
+class CheckReply(BaseModel):
+    """A source that can be used."""
+
+    request_id: str
+    name: str
+    usable: bool
+
+
+class ModelJson(BaseModel):
+    """An index as a model of OpenAI's shape."""
+
+    id: str = Field(examples=["helios/demo-index"])
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelsReply(BaseModel):
+    """The indexes as models."""
+
+    object: Literal["list"]
+    data: list[ModelJson]
+
+
+class ChatReply(BaseModel):
+    """A chat completion of OpenAI's shape; citations are annotations of the message."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[dict[str, Any]]
+    usage: dict[str, Any]
+
+
+class ResponseReply(BaseModel):
+    """A response of OpenAI's shape; nothing of it is kept."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Literal["completed"]
+    model: str
+    output: list[dict[str, Any]]
+    usage: dict[str, Any]
+    store: Literal[False]
+
+
+class AliveReply(BaseModel):
+    """The process lives."""
+
+    alive: Literal[True]
+
+
+class ReadyReply(BaseModel):
+    """Questions are taken."""
+
+    ready: Literal[True]

@@ -38,6 +38,14 @@ class Limits:
     """After SIGTERM, in which `/readyz` says no and questions are still taken."""
     drain_seconds: float = 30.0
     """For accepted questions to end after SIGTERM."""
+    document_bytes: int = 32 << 20
+    """A body of JSON lines that are added to an index."""
+    document_seconds: float = 120.0
+    """From the head of such a request to the end of its body."""
+    tasks: int = 32
+    """Changes of indexes that wait or run; the next one is refused with 503."""
+    tasks_kept: int = 1000
+    """Tasks that clients can look at, those that have ended too."""
     source_permits: int = 8
     """Questions to sources under way: they mostly wait for others."""
 
@@ -50,6 +58,12 @@ class ServerSettings:
     """Folders of indexes by the names that clients use."""
     sources: Path | None = None
     """A file of registered sources."""
+    aliases: Path | None = None
+    """A file that keeps aliases of indexes; None keeps them as long as the server runs."""
+    corpora: Mapping[str, Path] = field(default_factory=dict)
+    """Folders that indexes may be brought up to date with, by the index's name."""
+    backups: Path | None = None
+    """The folder that backups are written below; None writes none."""
     host: str = "127.0.0.1"
     port: int = 8080
     """0 takes a free one."""

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from helios.config import load_config
+from helios.executors.base import Limits as QueryLimits
 from helios.executors.base import NativeQuery
 from helios.routing.cli import omni_json
-from helios.routing.omni import OmniEngine
+from helios.routing.omni import LATE, OmniEngine
 from helios.sources.base import Source
 from helios.sources.descriptor_text import text
 from serving.admission import Admission
@@ -26,6 +27,8 @@ PLACE = re.compile(r"(?<![\w:/.])/(?:[^\s/:;,()'\"]+/)+[^\s:;,()'\"]*")
 """A path of the server's files within a message; addresses of the web are none."""
 DESCRIBED = 1500
 """Tokens of a source's description."""
+LEAST_SECONDS = 0.001
+"""What a query is given whose deadline has passed: it ends at once, as one that is late."""
 Json = dict[str, Any]
 
 
@@ -72,7 +75,7 @@ class ServedSources:
         """The schema of a source, in words, as far as it fits."""
         source = self.find(access, name)
 
-        def work() -> Json:
+        def work(watch: Watch) -> Json:
             described = text(source.descriptor(), budget_tokens=DESCRIBED)
             return {"name": name, "kind": str(source.kind), "language": str(source.language), "schema": described}
 
@@ -82,8 +85,8 @@ class ServedSources:
         """The rows of a query in the source's language, behind its guard."""
         source = self.find(access, name)
 
-        def work() -> Json:
-            rows = source.execute(NativeQuery(source.language, query))
+        def work(watch: Watch) -> Json:
+            rows = source.execute(NativeQuery(source.language, query), _within(source, watch))
             return {"source": name, "language": str(source.language), "query": query, **rows.to_json()}
 
         return await self._run(work, seconds)
@@ -95,13 +98,24 @@ class ServedSources:
             raise Problem("source_not_found", "there is none that you may ask")
         omni = copy.copy(self.omni)
         omni.sources = lambda: within
-        return await self._run(lambda: without_places(omni_json(omni.ask(question, k=k))), seconds)
+
+        def work(watch: Watch) -> Json:
+            found = without_places(omni_json(omni.ask(question, k=k, seconds=watch.seconds_left())))
+            late = [one["name"] for one in found["sources"] if LATE in one["notes"]]
+            asked = [one["name"] for one in found["sources"]]
+            found["coverage"] = {
+                "sources": len(within), "asked": asked, "complete": not late,
+                "left_out": [f"{name}: {LATE}" for name in late],
+            }  # fmt: skip
+            return found
+
+        return await self._run(work, seconds)
 
     async def check(self, access: Access, name: str, *, refresh: bool) -> Json:
         """Open a source and read one thing, after forgetting what is kept of it if asked to."""
         source = self.find(access, name)
 
-        def work() -> Json:
+        def work(watch: Watch) -> Json:
             if refresh:
                 source.refresh()
             source.check()
@@ -117,7 +131,7 @@ class ServedSources:
 
     async def _run(self, work: Any, seconds: float | None) -> Json:
         watch = Watch(min(seconds or self.limits.seconds, self.limits.seconds))
-        found: Json = await self.admission.run(work, watch, grace=self.limits.grace_seconds)
+        found: Json = await self.admission.run(lambda: work(watch), watch, grace=self.limits.grace_seconds)
         return found
 
 
@@ -129,3 +143,10 @@ def without_places(reply: Json) -> Json:
         for attempt in source["attempts"]:
             attempt["outcome"] = PLACE.sub("…", attempt["outcome"])
     return reply
+
+
+def _within(source: Source, watch: Watch) -> QueryLimits:
+    """The limits of a source's registration, with no more time than the client waits."""
+    registered = getattr(source, "spec", None)
+    own = QueryLimits() if registered is None else registered.limits
+    return own.model_copy(update={"timeout": min(own.timeout, max(watch.seconds_left(), LEAST_SECONDS))})

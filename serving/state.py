@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from serving.admission import Admission
+from serving.aliases import Aliases
 from serving.indexes import ServedIndexes
 from serving.keys import KeyFile, Rates
 from serving.metrics import Metrics
@@ -11,6 +12,8 @@ from serving.pages.sessions import Sessions
 from serving.questions import Questions
 from serving.settings import ServerSettings
 from serving.sources import ServedSources
+from serving.tasks import Tasks
+from serving.writer import Writer
 
 
 @dataclass(slots=True, eq=False)
@@ -22,6 +25,7 @@ class Serving:
     admission: Admission
     metrics: Metrics
     questions: Questions
+    tasks: Tasks
     keys: KeyFile | None
     sources: ServedSources | None = None
     rates: Rates = field(default_factory=Rates)
@@ -34,15 +38,16 @@ class Serving:
     def of(cls, settings: ServerSettings) -> "Serving":
         """The parts as the settings ask for them; nothing is opened yet."""
         limits, metrics = settings.limits, Metrics()
-        indexes = ServedIndexes(settings.indexes, config=settings.config, overrides=settings.overrides)
+        own: Any = {"config": settings.config, "overrides": settings.overrides}
+        indexes = ServedIndexes(settings.indexes, aliases=Aliases(settings.aliases), **own)
         admission = Admission(permits=limits.permits, queue=limits.queue)
         questions = Questions(indexes, admission, metrics, limits)
         keys = None if settings.keys is None else KeyFile(settings.keys)
         sources = None
         if settings.sources is not None:
-            options: Any = {"config": settings.config, "overrides": settings.overrides, "limits": limits}
-            sources = ServedSources(settings.sources, **options)
-        return cls(settings, indexes, admission, metrics, questions, keys, sources)
+            sources = ServedSources(settings.sources, limits=limits, **own)
+        tasks = Tasks(indexes, Writer(**own), metrics, limits)
+        return cls(settings, indexes, admission, metrics, questions, tasks, keys, sources)
 
     def open(self) -> None:
         """Open and warm all that is served; ConfigError, and the errors of `Engine.open`."""

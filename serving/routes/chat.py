@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -17,11 +18,12 @@ from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from serving.access import ServingOf, chosen_index, needs, take
+from serving.access import ServingOf, chosen_index, names_within, needs, take
 from serving.keys import Access, Scope
 from serving.problems import Problem, encoded, request_id_of
 from serving.questions import Asked
 from serving.replies import json_reply, logged, while_connected
+from serving.schemas import ChatReply, ModelsReply
 from serving.state import Serving
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shapes"])
@@ -60,34 +62,49 @@ class ChatRequest(BaseModel):
     )
 
 
-@router.get("/models", summary="The indexes as models")
+@router.get("/models", response_model=ModelsReply, summary="The indexes as models")
 async def models(serving: ServingOf, access: Annotated[Access, needs(Scope.ASK)]) -> Response:
     """One model an index: `helios/NAME`."""
-    names = [name for name in serving.indexes.names if access.may_ask(name)]
+    names = names_within(serving, access)
     found = [{"id": f"{NAME}/{name}", "object": "model", "created": 0, "owned_by": NAME} for name in names]
     return json_reply({"object": "list", "data": found})
 
 
-@router.post("/chat/completions", summary="Answer the last message of a chat")
+@router.post("/chat/completions", response_model=ChatReply, summary="Answer the last message of a chat")
 async def complete(
     body: ChatRequest, request: Request, serving: ServingOf, access: Annotated[Access, needs(Scope.ASK)]
 ) -> Response:
     """The answer as a message of the assistant, also as a stream of chunks; a failure is never text of it."""
-    index = _index(serving, access, body.model)
     question = next((one.text.strip() for one in reversed(body.messages) if one.role == "user"), "")
-    if not question:
-        raise Problem("invalid", "messages: there is no text of a user")
+    said = await said_to(question, body.model, "messages", request, serving, access)
     head = {"id": f"chatcmpl-{request_id_of(request)}", "created": int(time.time()), "model": body.model}
+    return _reply(head, said.content, said.annotations, said.tokens, stream=body.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the assistant says, its citations as annotations, and the tokens of a language model."""
+
+    content: str
+    annotations: list[Json]
+    tokens: int = 0
+
+
+async def said_to(question: str, model: str, field: str, request: Request, serving: Serving, access: Access) -> Said:
+    """What is said to the last words of a user; Problem `invalid` names the field that they came in."""
+    index = _index(serving, access, model)
+    if not question:
+        raise Problem("invalid", f"{field}: there is no text of a user")
     if question.startswith(TASK):
-        return _reply(head, task_reply(question), [], None, stream=body.stream)
+        return Said(task_reply(question), [])
     if len(question) > MOST_QUESTION:
-        raise Problem("invalid", f"messages: the last one is the question, {MOST_QUESTION} characters at most")
+        raise Problem("invalid", f"{field}: the last one is the question, {MOST_QUESTION} characters at most")
     take(serving, access, 1)
     logged(request, index=index, question=question)
     work = serving.questions.ask(Asked(question, index), serving.questions.watch(None))
     found = await while_connected(request, work)
     content, annotations = written(found, str(request.base_url))
-    return _reply(head, content, annotations, found["tokens"], stream=body.stream)
+    return Said(content, annotations, found["tokens"])
 
 
 def written(found: Json, base: str) -> tuple[str, list[Json]]:
@@ -143,14 +160,14 @@ def _address(citation: Json, index: str) -> str:
     return "passage?" + urlencode({"index": index, "id": citation["passage_id"]})
 
 
-def _reply(head: Json, content: str, annotations: list[Json], tokens: int | None, *, stream: bool) -> Response:
+def _reply(head: Json, content: str, annotations: list[Json], tokens: int, *, stream: bool) -> Response:
     if stream:
         return EventSourceResponse(
             iter(list(_chunks(head, content, annotations))), headers={"Cache-Control": "no-store"}
         )
     message = {"role": "assistant", "content": content, "refusal": None, "annotations": annotations}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    usage = {"prompt_tokens": tokens or 0, "completion_tokens": 0, "total_tokens": tokens or 0}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens}
     return json_reply(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
 
 

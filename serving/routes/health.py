@@ -10,17 +10,19 @@ from serving.keys import Access, Scope
 from serving.metrics import CONTENT_TYPE
 from serving.problems import Problem
 from serving.replies import json_reply
+from serving.schemas import AliveReply, ReadyReply
 
 router = APIRouter(tags=["health"])
+TEXT = {"text/plain": {"schema": {"type": "string"}}}
 
 
-@router.get("/livez", summary="The process lives")
+@router.get("/livez", response_model=AliveReply, summary="The process lives")
 async def alive() -> Response:
     """Always 200."""
     return json_reply({"alive": True})
 
 
-@router.get("/readyz", summary="Questions are taken")
+@router.get("/readyz", response_model=ReadyReply, summary="Questions are taken")
 async def ready(request: Request, serving: ServingOf) -> Response:
     """200 when every index is open and warm; 503 before that, and from SIGTERM on."""
     if not serving.ready:
@@ -28,7 +30,7 @@ async def ready(request: Request, serving: ServingOf) -> Response:
     return json_reply({"ready": True})
 
 
-@router.get("/metrics", summary="For Prometheus")
+@router.get("/metrics", summary="For Prometheus", responses={200: {"content": TEXT}}, response_class=Response)
 async def metrics(serving: ServingOf, access: Annotated[Access, needs(Scope.ADMIN)]) -> Response:
     """Text format 0.0.4."""
     found, admission = serving.metrics, serving.admission

@@ -10,7 +10,15 @@ from serving.access import ServingOf, needs, take
 from serving.keys import Access, Scope
 from serving.problems import Problem
 from serving.replies import json_reply, logged, while_connected, with_id
-from serving.schemas import Body, Question
+from serving.schemas import (
+    AskSourcesReply,
+    Body,
+    CheckReply,
+    QueryReply,
+    Question,
+    SourceSchemaJson,
+    SourcesReply,
+)
 from serving.sources import ServedSources
 from serving.state import Serving
 
@@ -39,14 +47,18 @@ class QueryRequest(Body):
     query: str = Field(min_length=1, max_length=20_000, examples=["SELECT count(*) FROM invoice"])
     seconds: float | None = Field(default=None, gt=0, le=3600)
 
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"query": "SELECT count(*) FROM invoice"}]}
+    )
 
-@router.get("", summary="The sources that you may ask")
+
+@router.get("", response_model=SourcesReply, summary="The sources that you may ask")
 async def list_sources(serving: ServingOf, access: Looker) -> Response:
     """Their names, kinds and languages."""
     return json_reply({"sources": await sources_of(serving).list(access)})
 
 
-@router.post("/ask", summary="Ask the sources in words")
+@router.post("/ask", response_model=AskSourcesReply, summary="Ask the sources in words")
 async def ask_sources(body: SourcesRequest, request: Request, serving: ServingOf, access: Asker) -> Response:
     """The likeliest sources are asked, each in its language; the reply has every query with what became of it."""
     served = sources_of(serving)
@@ -57,13 +69,13 @@ async def ask_sources(body: SourcesRequest, request: Request, serving: ServingOf
     )
 
 
-@router.get("/{name}", summary="What a source holds")
+@router.get("/{name}", response_model=SourceSchemaJson, summary="What a source holds")
 async def describe_source(name: Name, serving: ServingOf, access: Looker) -> Response:
     """Its schema in words, cut to 1,500 tokens."""
     return json_reply(await sources_of(serving).describe(access, name))
 
 
-@router.post("/{name}/query", summary="Run a query that reads")
+@router.post("/{name}/query", response_model=QueryReply, summary="Run a query that reads")
 async def query_source(name: Name, body: QueryRequest, request: Request, serving: ServingOf, access: Asker) -> Response:
     """Columns and rows; `truncated` says which cap ended them. The guard refuses whatever does not read."""
     served = sources_of(serving)
@@ -74,13 +86,13 @@ async def query_source(name: Name, body: QueryRequest, request: Request, serving
     return json_reply(with_id(request, found))
 
 
-@router.post("/{name}/check", summary="Whether a source can be used")
+@router.post("/{name}/check", response_model=CheckReply, summary="Whether a source can be used")
 async def check_source(name: Name, request: Request, serving: ServingOf, access: Admin) -> Response:
     """It is opened and one thing is read."""
     return json_reply(with_id(request, await sources_of(serving).check(access, name, refresh=False)))
 
 
-@router.post("/{name}/refresh", summary="Read a source's description again")
+@router.post("/{name}/refresh", response_model=CheckReply, summary="Read a source's description again")
 async def refresh_source(name: Name, request: Request, serving: ServingOf, access: Admin) -> Response:
     """For data that have changed."""
     return json_reply(with_id(request, await sources_of(serving).check(access, name, refresh=True)))

@@ -47,6 +47,21 @@ def test_a_question_becomes_a_query(guarded, keys, registry):
     assert "SELECT" in found["answer"]["query"]
 
 
+def test_a_deadline_is_honoured(guarded, keys):
+    """What there was no time for is said; a query that had none is a problem."""
+    found = send(guarded, keys, "POST", "/v1/sources/ask", {"question": QUESTION, "seconds": 0.001}).json()
+    if "code" in found:
+        assert found["code"] == "deadline"
+    else:
+        assert set(found["coverage"]["asked"]) <= {"shop", "gone"}
+        assert found["coverage"]["complete"] == (not found["coverage"]["left_out"])
+    late = send(guarded, keys, "POST", "/v1/sources/shop/query", {"query": "SELECT 1", "seconds": 1e-6})
+    assert (late.status_code, late.json()["code"]) == (504, "deadline")
+    whole = send(guarded, keys, "POST", "/v1/sources/ask", {"question": QUESTION}).json()["coverage"]
+    assert whole["complete"]
+    assert "shop" in whole["asked"]
+
+
 def test_a_query_reads_rows(guarded, keys):
     body = {"query": "SELECT name FROM customer ORDER BY id"}
     found = send(guarded, keys, "POST", "/v1/sources/shop/query", body).json()
