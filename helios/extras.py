@@ -15,6 +15,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "langchain": ("langchain_core",),
     "llama-index": ("llama_index",),
     "llm": ("openai",),
+    "otel": ("opentelemetry",),
     "rerankers": ("sentence_transformers",),
     "serve": ("fastapi", "uvicorn", "mcp", "prometheus_client", "jinja2"),
     "sources": ("ladybug", "neo4j", "psycopg", "pyoxigraph", "rdflib", "pyparsing"),

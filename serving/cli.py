@@ -55,6 +55,9 @@ def serve_command(
         list[str] | None, typer.Option("--allow-origin", help="A web site whose scripts may call it; repeatable.")
     ] = None,
     log_questions: Annotated[bool, typer.Option("--log-questions", help="Write the questions into the log.")] = False,
+    otel: Annotated[
+        bool, typer.Option("--otel", help="Send traces where OTEL_EXPORTER_OTLP_ENDPOINT says (extra otel).")
+    ] = False,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, as section.key=value; repeatable.")
@@ -79,7 +82,7 @@ def serve_command(
     settings = ServerSettings(
         indexes, sources=sources, aliases=aliases, corpora=corpora, backups=backups, host=host, port=port, keys=keys,
         allowed_hosts=tuple(allow_host or ()),
-        allowed_origins=tuple(allow_origin or ()), log_questions=log_questions, config=config,
+        allowed_origins=tuple(allow_origin or ()), log_questions=log_questions, traces=otel, config=config,
         overrides=tuple(overrides or ()), limits=limits,
     )  # fmt: skip
     run_server(settings, listening=lambda address: typer.echo(f"listening on {address}"))

@@ -56,6 +56,15 @@ class Gate:
         request_id = _request_id(headers)
         scope.setdefault("state", {}).update(request_id=request_id, access=None)
         reply = _Reply(send, request_id)
+        with self.serving.tracing.request(headers) as span:
+            scope["state"]["trace_id"] = span.get("trace_id", "")
+            try:
+                await self._passed(scope, receive, headers, reply)
+            finally:
+                self._account(scope, reply, time.perf_counter() - started, span)
+
+    async def _passed(self, scope: Scope, receive: Receive, headers: Headers, reply: "_Reply") -> None:
+        """The request goes through to the application, or is refused; either way there is a reply."""
         try:
             self._check_origin(headers)
             access = scope["state"]["access"] = self._access(headers, scope)
@@ -69,10 +78,8 @@ class Gate:
         except Exception as error:  # noqa: BLE001 - the last place where an error becomes a reply; it is logged
             problem = problem_of(error)
             if problem.code in ("internal", "index_unusable"):
-                log.error("request %s failed", request_id, exc_info=error)
+                log.error("request %s failed", scope["state"]["request_id"], exc_info=error)
             await reply.problem(problem, scope, receive)
-        finally:
-            self._account(scope, reply, time.perf_counter() - started)
 
     def _check_origin(self, headers: Headers) -> None:
         """Problem for a Host that is not ours, and for scripts of other sites."""
@@ -132,7 +139,7 @@ class Gate:
                 raise Problem("json_too_deep", f"at most {limits.body_depth} brackets within brackets")
         return _after(body, receive)
 
-    def _account(self, scope: Scope, reply: "_Reply", seconds: float) -> None:
+    def _account(self, scope: Scope, reply: "_Reply", seconds: float, span: dict[str, Any]) -> None:
         """Count and log a request; its question only where the settings say so."""
         state, metrics, route = scope["state"], self.serving.metrics, route_of(scope)
         status = reply.status or 499
@@ -144,7 +151,12 @@ class Gate:
         fields: dict[str, Any] = {
             "request_id": state["request_id"], "method": scope["method"], "route": route, "status": status,
             "ms": round(seconds * 1e3, 1), "code": code, "key": access.key_id if access else "",
-            **state.get("logged", {}),
+            "trace_id": state["trace_id"], **state.get("logged", {}),
+        }  # fmt: skip
+        span |= {
+            "name": f"{scope['method']} {route}", "http.request.method": scope["method"], "http.route": route,
+            "http.response.status_code": status, "error.type": code, "helios.request_id": state["request_id"],
+            "helios.index": state.get("logged", {}).get("index", ""),
         }  # fmt: skip
         if self.serving.settings.log_questions and "question" in state:
             fields["question"] = state["question"]

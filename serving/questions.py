@@ -19,6 +19,7 @@ from serving.indexes import OpenIndex, ServedIndexes
 from serving.metrics import Metrics
 from serving.problems import Problem
 from serving.settings import Limits
+from serving.tracing import Tracing
 from serving.watch import Watch, watching
 
 Result = TypeVar("Result")
@@ -48,8 +49,12 @@ class Asked:
 class Questions:
     """Asks the served indexes; belongs to the event loop, its work to threads."""
 
-    def __init__(self, indexes: ServedIndexes, admission: Admission, metrics: Metrics, limits: Limits) -> None:
+    def __init__(
+        self, indexes: ServedIndexes, admission: Admission, metrics: Metrics, limits: Limits,
+        tracing: Tracing | None = None,
+    ) -> None:  # fmt: skip
         self.indexes = indexes
+        self.tracing = tracing or Tracing()
         self.admission = admission
         self.metrics = metrics
         self.limits = limits
@@ -86,6 +91,7 @@ class Questions:
         found = await self.admission.run(work, watch, rank=rank, grace=self.limits.grace_seconds)
         found["timings_ms"] |= {"queue": round(watch.queue_ms, 3), "total": round(watch.elapsed_ms(), 3)}
         self.metrics.answered(found, rank.value)
+        self.tracing.stages(watch)
         return found
 
     def _search(self, asked: Asked, watch: Watch) -> dict[str, Any]:

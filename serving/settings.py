@@ -77,6 +77,8 @@ class ServerSettings:
     overrides: tuple[str, ...] = ()
     log_questions: bool = False
     """Whether logs hold the questions' texts."""
+    traces: bool = False
+    """Whether requests are sent as spans where the variables of OpenTelemetry say."""
     limits: Limits = field(default_factory=Limits)
 
     @property

@@ -13,6 +13,7 @@ from serving.questions import Questions
 from serving.settings import ServerSettings
 from serving.sources import ServedSources
 from serving.tasks import Tasks
+from serving.tracing import Tracing
 from serving.writer import Writer
 
 
@@ -28,6 +29,7 @@ class Serving:
     tasks: Tasks
     keys: KeyFile | None
     sources: ServedSources | None = None
+    tracing: Tracing = field(default_factory=Tracing)
     rates: Rates = field(default_factory=Rates)
     sessions: Sessions = field(default_factory=Sessions)
     batches: int = 0
@@ -41,13 +43,14 @@ class Serving:
         own: Any = {"config": settings.config, "overrides": settings.overrides}
         indexes = ServedIndexes(settings.indexes, aliases=Aliases(settings.aliases), **own)
         admission = Admission(permits=limits.permits, queue=limits.queue)
-        questions = Questions(indexes, admission, metrics, limits)
+        tracing = Tracing.open() if settings.traces else Tracing()
+        questions = Questions(indexes, admission, metrics, limits, tracing)
         keys = None if settings.keys is None else KeyFile(settings.keys)
         sources = None
         if settings.sources is not None:
             sources = ServedSources(settings.sources, limits=limits, **own)
         tasks = Tasks(indexes, Writer(**own), metrics, limits)
-        return cls(settings, indexes, admission, metrics, questions, tasks, keys, sources)
+        return cls(settings, indexes, admission, metrics, questions, tasks, keys, sources, tracing)
 
     def open(self) -> None:
         """Open and warm all that is served; ConfigError, and the errors of `Engine.open`."""
@@ -65,6 +68,7 @@ class Serving:
     def close(self) -> None:
         """Close all that was opened."""
         self.admission.close()
+        self.tracing.close()
         if self.sources is not None:
             self.sources.close()
         self.indexes.close()

@@ -31,6 +31,8 @@ class Watch:
         self.deadline = self.arrived + seconds
         self.queue_ms = 0.0
         self.left_out: tuple[str, ...] = ()
+        self.stages: list[tuple[str, float]] = []
+        """The stages that began, with the instants of time.monotonic()."""
         self._on_stage = on_stage
         self._cancelled = threading.Event()
 
@@ -54,6 +56,7 @@ class Watch:
         """A stage begins; Abandoned where nobody waits."""
         if self._cancelled.is_set():
             raise Abandoned
+        self.stages.append((name, time.monotonic()))
         if self._on_stage is not None:
             self._on_stage(name)
 

@@ -55,7 +55,10 @@ def test_a_deadline_is_honoured(guarded, keys):
     else:
         assert set(found["coverage"]["asked"]) <= {"shop", "gone"}
         assert found["coverage"]["complete"] == (not found["coverage"]["left_out"])
-    late = send(guarded, keys, "POST", "/v1/sources/shop/query", {"query": "SELECT 1", "seconds": 1e-6})
+    counting = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT max(i) FROM n"
+    )
+    late = send(guarded, keys, "POST", "/v1/sources/shop/query", {"query": counting, "seconds": 0.2})
     assert (late.status_code, late.json()["code"]) == (504, "deadline")
     whole = send(guarded, keys, "POST", "/v1/sources/ask", {"question": QUESTION}).json()["coverage"]
     assert whole["complete"]
