@@ -148,7 +148,8 @@ def test_an_update_replaces_by_id(index: Index, search):
 def test_old_rows_are_linked_to_a_new_passage_again(index: Index):
     index.add([LAKES])
     assert index.add(passages=[CHIEMSEE]).links == 1
-    index.delete(["chiemsee"])
+    assert index.delete(["chiemsee"]).generation == read_manifest(index.directory).generation == 4
+    assert len(read_manifest(index.directory).links) == 4  # the row that named it is linked anew in the same commit
     assert index.add(passages=[CHIEMSEE]).links == 1
 
 
