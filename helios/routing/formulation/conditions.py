@@ -120,7 +120,8 @@ class ConditionReader:
         operator = self.like or self.compare or Operator.EQ
         stored = {link.column for link in piece.values}
         if self.subject is None or (stored and not stored & {link.column for link in self.subject.columns}):
-            self.subject = self._subject_after(piece) or self.subject
+            used = self.last_filter is not None and self.last_filter.subject is self.subject and not piece.quoted
+            self.subject = self._subject_after(piece) or (None if used else self.subject)
         if self.subject is None and self.like is not None and self.draft.select:
             self.subject = self.last_column
         if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
@@ -210,7 +211,10 @@ class ConditionReader:
             condition.alternative = True
         if last is not None and condition.subject is None and condition.value is not None and self.compare is None:
             between = self.pieces[last.at + 1 : self.i - 1]
-            if all(p.cue in (Cue.AND, Cue.OR, Cue.COMMA, Cue.WORD, Cue.BOTH) for p in between):
+            stored = {link.column for link in condition.value.values}
+            subject = {link.column for link in last.subject.columns} if last.subject is not None else stored
+            listed = all(p.cue in (Cue.AND, Cue.OR, Cue.COMMA, Cue.WORD, Cue.BOTH) for p in between)
+            if listed and (not stored or stored & subject):
                 condition.subject, condition.operator = last.subject, last.operator
         self.draft.filters.append(condition)
         self.last_filter = condition

@@ -106,6 +106,10 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("total/sum/sum of/total amount of/combined/in total/overall/altogether", Cue.AGGREGATE, Aggregate.SUM),
     ("maximum/max/maximal", Cue.AGGREGATE, Aggregate.MAX),
     ("minimum/min/minimal", Cue.AGGREGATE, Aggregate.MIN),
+    ("greater than or equal to/higher than or equal to/more than or equal to/larger than or equal to", Cue.COMPARE,
+     Operator.GE),
+    ("less than or equal to/lower than or equal to/smaller than or equal to/fewer than or equal to", Cue.COMPARE,
+     Operator.LE),
     ("more than/over/above/exceed/exceeding/greater than/in excess of/after/later than/since than"
      "/larger in number than",
      Cue.COMPARE, Operator.GT),
@@ -198,6 +202,7 @@ def _patterns() -> dict[str, list[Pattern]]:
         for phrases, cue, payload in _PHRASES
         for words in phrases.split("/")
     ]
+    found += [Pattern((*p.words, "order"), p.cue, p.payload) for p in found if p.cue == Cue.DIRECTION]
     for comparatives, superlatives, more, attributes, inverse in _ADJECTIVES:
         grade = Grade(more, tuple(attributes.split()), inverse=tuple(inverse.split()))
         for word in superlatives.split():

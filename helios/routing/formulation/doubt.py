@@ -14,7 +14,12 @@ def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
     placed = {id(p) for f in draft.filters if settled.of(f) for p in (f.subject, f.value, f.second) if p is not None}
     placed |= {id(i.piece) for i in (*draft.select, *draft.groups, *draft.orders) if i.piece is not None}
     placed |= {id(c.piece) for c in draft.having if c.piece is not None}
-    loose = [p for p in draft.pieces if p.cue in (Cue.VALUE, Cue.COLUMN, Cue.NUMBER) and id(p) not in placed]
+    used = {*settled.columns.values()}
+    loose = [
+        p for p in draft.pieces
+        if p.cue in (Cue.VALUE, Cue.COLUMN, Cue.NUMBER) and id(p) not in placed
+        and not (p.cue == Cue.COLUMN and any(link.column in used for link in p.columns))
+    ]  # fmt: skip
     numbers = len(draft.having) + (draft.limit is not None and draft.limit > 1)
     counted = [p for p in loose if p.cue == Cue.NUMBER][:numbers]
     return [p for p in loose if p not in counted]

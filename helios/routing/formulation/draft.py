@@ -21,6 +21,8 @@ class Item:
     """A count that is a sum where the column holds amounts."""
     near: Piece | None = None
     """Where the attribute is spoken of."""
+    many: bool = False
+    """After "most" or "fewest": what is not a number is counted."""
     provisional: bool = False
     """A table that is selected only if nothing else is."""
 

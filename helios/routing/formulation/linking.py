@@ -23,6 +23,8 @@ SEXES = {
 }
 """How people and columns write a sex."""
 LONGEST = 6
+FOREIGN_WORD = 0.3
+"""How much a word of a table's name counts that another table is called by: registrations of students and courses."""
 SAME, ALIKE = 0.99, 0.8
 """Scores from which a stored value counts: as the words of the question, as what stands in quotation marks."""
 ENOUGH = 0.4
@@ -65,7 +67,8 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
             words = [t.lemma for t in span if t.lemma not in FUNCTION_WORDS or t.lemma == "name"]
             joint = next((end - i for i in range(end - 1, start, -1) if tokens[i].lemma in INNER - {"name"}), 0)
             tail = [t.lemma for t in span[len(span) - joint + 1 :]] if joint else []
-            if tail and any(_name_score(tail, t.words, ()) > 0.9 for t in schema.tables.values()):
+            whole = joint and any(column.words == tuple(t.lemma for t in span) for column in schema.columns())
+            if tail and not whole and any(_name_score(tail, t.words, ()) > 0.9 for t in schema.tables.values()):
                 continue
             participle = len(words) > 1 and any(t.text.lower().endswith("ed") for t in span[1:])
             links += _links_of(words, start, end, schema, plural if not participle else set(words[:-1]), joint)
@@ -104,7 +107,7 @@ def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequenc
             if not token.quoted and not _sayable(span):
                 continue
             phrase = " ".join(t.text for t in span).replace(" ,", ",")
-            for wording in {phrase, " ".join([*(t.text for t in span[:-1]), span[-1].lemma])}:
+            for wording in {phrase, *_wordings(span)}:
                 spans.setdefault(wording, []).append((start, end))
     links = {}
     for hit in find(list(spans)):
@@ -117,6 +120,19 @@ def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequenc
             link = Link(start, end, hit.score, column.table, column, hit.value)
             links[start, end, column, hit.value] = link
     return list(links.values())
+
+
+def _wordings(span: Sequence[Token]) -> list[str]:
+    """A span as data may write it: its last word in the singular or the plural, a past form without its ending."""
+    last = span[-1]
+    if last.quoted:
+        return []
+    forms = [last.lemma]
+    if last.lemma == last.text.lower() and last.number is None:
+        forms.append(last.text + "s")
+    if len(span) == 1 and last.text.endswith("ed") and len(last.text) > 5:
+        forms += [last.text[:-2], last.text[:-1]]
+    return [" ".join([*(t.text for t in span[:-1]), form]) for form in forms]
 
 
 def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link]) -> list[Link]:
@@ -151,7 +167,7 @@ def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural
         return []
     links = []
     for table in schema.tables.values():
-        score = _name_score(words, table.words, ()) if joint == 0 else 0.0
+        score = _table_score(words, table, schema) if joint == 0 else 0.0
         if score >= ENOUGH and (len(table.words) < 3 or score > 0.6):
             links.append(Link(start, end, score, table.name, whole=score > 0.9))
         for column in table.columns:
@@ -163,13 +179,34 @@ def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural
     return links
 
 
+def _table_score(words: list[str], table: TableView, schema: SchemaView) -> float:
+    """How much of a table's name words say: what other tables are called says little, its own key may stand beside."""
+    others = {t.words[0] for t in schema.tables.values() if len(t.words) == 1 and t.name != table.name}
+    weights = [FOREIGN_WORD if word in others else 1.0 for word in table.words]
+    if len(table.words) < 3 or not any(weight == 1.0 for weight in weights):
+        weights = [1.0] * len(table.words)
+    return _weighted_score(words, table.words, weights, _key_words(table))
+
+
+def _key_words(table: TableView) -> tuple[str, ...]:
+    """What the key calls the table's rows, where its name does not: the branch of branch_id in bank."""
+    beside = {"id", "code", "number", "key", *table.words}
+    return tuple(word for column in table.keys[:1] for word in column.words if word not in beside)
+
+
 def _column_score(words: list[str], column: ColumnView, table: TableView) -> float:
-    return _name_score(words, column.words, table.words)
+    context = table.words if column.key else (*table.words, *_key_words(table))
+    return _name_score(words, column.words, context)
 
 
 def _name_score(words: list[str], name: tuple[str, ...], context: tuple[str, ...]) -> float:
     """How much of a name the words say; 0 where they say anything else than it and its table's name."""
-    weights = [_weight(word, context, alone=len(name) == 1) for word in name]
+    return _weighted_score(words, name, [_weight(word, context, alone=len(name) == 1) for word in name], context)
+
+
+def _weighted_score(
+    words: list[str], name: tuple[str, ...], weights: Sequence[float], context: tuple[str, ...]
+) -> float:  # fmt: skip
     total = sum(weight for word, weight in zip(name, weights, strict=True) if word not in context or len(name) == 1)
     left = list(range(len(name)))
     gained, own = 0.0, False
@@ -190,7 +227,7 @@ def _name_score(words: list[str], name: tuple[str, ...], context: tuple[str, ...
 def _weight(word: str, context: tuple[str, ...], *, alone: bool) -> float:
     if alone:
         return 1.0
-    if word in UNITS or word.isdigit():
+    if word in UNITS or word.isdigit() or len(word) == 1:
         return 0.2
     if word in LIGHT:
         return 0.05

@@ -1,7 +1,7 @@
 """A question cut into pieces: cues of English, links to the schema and the data, numbers, and words left over."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helios.routing.formulation.cues import Cue, Pattern, cue_at
 from helios.routing.formulation.linking import Link
@@ -10,6 +10,8 @@ from helios.routing.formulation.words import FUNCTION_WORDS, Token
 SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
 NEAR = 0.55
 """Links of one span whose scores are this close are all kept."""
+PERHAPS = 0.3
+"""What a value is worth that is written like a part of a name."""
 TOGETHER = 0.2
 """What words gain by being one name."""
 
@@ -47,6 +49,7 @@ class Piece:
 def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     """The segmentation that explains most of the question."""
     spans: dict[tuple[int, int], list[Link]] = {}
+    named = {(link.start, link.end) for link in links if not link.is_value}
     asks = cue_at(list(tokens), 0) if tokens else None
     for link in links:
         if not (asks is not None and asks.cue in (Cue.ASK, Cue.COUNT, Cue.AGGREGATE) and link.start < len(asks.words)):
@@ -54,12 +57,18 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     by_start: dict[int, list[tuple[int, float, Piece]]] = {}
     for (start, end), group in spans.items():
         for worth, piece in _linked(tokens, start, end, group):
+            if piece.cue == Cue.VALUE and end == start + 1 and (start, end) in named and _written_otherwise(piece):
+                worth = PERHAPS
             by_start.setdefault(start, []).append((end, worth, piece))
     best: list[tuple[float, list[Piece]]] = [(0.0, [])] * (len(tokens) + 1)
+    whole = {link.start for link in links if link.whole and link.column is not None and not link.is_value}
     for start in range(len(tokens) - 1, -1, -1):
         rest = best[start + 1]
         options = [(rest[0], [_word(tokens, start), *rest[1]])]
         pattern = cue_at(list(tokens), start)
+        stored = [i for i, word in enumerate(pattern.words) if word == "amount" and start + i in whole] if pattern else []
+        if pattern is not None and stored:  # "total amount of" where an amount is a column
+            pattern = cue_at(list(tokens[: start + stored[0]]), start) if stored[0] else None
         if pattern is not None:
             after = best[start + len(pattern.words)]
             worth = (0.17 if pattern.cue in SMALL else 0.55) * len(pattern.words) - 0.05
@@ -67,7 +76,19 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
         for end, worth, piece in by_start.get(start, ()):
             options.append((worth + best[end][0], [piece, *best[end][1]]))
         best[start] = max(options, key=lambda option: option[0])
-    return best[0][1]
+    return _listed(best[0][1], tokens)
+
+
+def _listed(pieces: list[Piece], tokens: Sequence[Token]) -> list[Piece]:
+    """Names that nothing holds are values where they stand in a list with values: "Tokyo or Taiwan"."""
+    found: list[Piece] = []
+    for piece in pieces:
+        named = piece.cue == Cue.WORD and tokens[piece.start].capital
+        before = [p for p in found[-2:] if p.cue in (Cue.OR, Cue.VALUE)]
+        if named and [p.cue for p in before] == [Cue.VALUE, Cue.OR]:
+            piece = replace(piece, cue=Cue.VALUE, text=tokens[piece.start].text)
+        found.append(piece)
+    return found
 
 
 def _linked(tokens: Sequence[Token], start: int, end: int, group: list[Link]) -> list[tuple[float, Piece]]:
@@ -94,6 +115,11 @@ def _linked(tokens: Sequence[Token], start: int, end: int, group: list[Link]) ->
         piece = Piece(cue, start, end, text, links=kept, possessive=span[-1].possessive, quoted=span[0].quoted)
         pieces.append((worth, piece))
     return pieces
+
+
+def _written_otherwise(piece: Piece) -> bool:
+    """Whether the data has a word in capitals that the question has without, as where "state" meets State."""
+    return piece.text.islower() and not any(str(link.value).islower() for link in piece.values)
 
 
 def _value_worth(span: Sequence[Token], said: int) -> float:

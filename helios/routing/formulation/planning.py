@@ -46,6 +46,7 @@ class _Planner:
     def __init__(self, draft: Draft, settled: Settled, schema: SchemaView) -> None:
         self.draft, self.settled, self.schema = draft, settled, schema
         self.needed: list[str] = []
+        self.said = frozenset(stem(piece.text) for piece in draft.pieces if piece.cue == Cue.WORD)
 
     def plan(self) -> Plan | None:
         select, plain = self._select()
@@ -66,7 +67,7 @@ class _Planner:
         self._need(column.table for column in group)
         self._need([entity])
         self._mentioned(absent)
-        joined = self.schema.connect(dict.fromkeys([entity, *self.needed]))
+        joined = self.schema.connect(dict.fromkeys([entity, *self.needed]), self.said)
         if joined is None:
             return None
         joined = joined[0], tuple(self._said(join) for join in joined[1])
@@ -109,8 +110,12 @@ class _Planner:
         if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
             return False
         read = tables_read(plan.with_(where=tuple(some for some in plan.where if len(some) == 1)))
-        many = {t for t in plan.tables if self._many(plan.table, t)}
+        many = {t for t in plan.tables if self._many(plan.table, t) and t != self._spoken()}
         return bool(many) and not many & read
+
+    def _spoken(self) -> str | None:
+        """The table that is named first: "names of entrepreneurs", though other rows hold the names."""
+        return self.draft.mentions[0].tables[0] if self.draft.mentions else None
 
     def _main(self) -> str | None:
         """The table that a question is about, where no column says it."""
@@ -126,8 +131,24 @@ class _Planner:
 
     def _select(self) -> tuple[list[Term], list[ColumnRef]]:
         terms = [term for item in self.draft.select if (term := self._term(item)) is not None]
-        terms = list(dict.fromkeys(terms))
+        terms = self._shared(list(dict.fromkeys(terms)))
         return terms, [term.column for term in terms if term.aggregate is None and term.column is not None]
+
+    def _shared(self, terms: list[Term]) -> list[Term]:
+        """ "The average latitude and longitude": one aggregate of all columns that are numbers."""
+        shared = terms[0].aggregate if terms else None
+        if shared in (None, Aggregate.COUNT) or self.draft.groups or self.draft.orders:
+            return terms
+        views = [self.schema.column(term.column) for term in terms[1:] if term.column is not None]
+        if len(views) < len(terms) - 1 or any(term.aggregate for term in terms[1:]):
+            return terms
+        if not all(view.numeric and not view.key for view in views):
+            return terms
+        said = [item.piece for item in self.draft.select if item.piece is not None]
+        between = [p for p in self.draft.pieces if said and said[0].start < p.start < said[-1].start]
+        if any(p.cue not in (Cue.AND, Cue.COMMA, Cue.COLUMN) for p in between):
+            return terms
+        return [replace(term, aggregate=shared) for term in terms]
 
     def _term(self, item: Item) -> Term | None:
         column = self.settled.of(item)
@@ -194,6 +215,12 @@ class _Planner:
         key = self._key(table)
         if not aggregated or key is None:
             return []
+        view = self.schema.tables[table]
+        named = view.naming is not None and view.naming.words == view.words
+        if view.naming is not None and named and (not plain or view.naming.ref in plain):
+            if not plain:
+                select.append(Term(view.naming.ref))
+            return [view.naming.ref]  # a type, not the things that have it
         if not plain:
             naming = self._naming(table)
             select.append(Term(naming))
@@ -219,6 +246,7 @@ class _Planner:
 
     def _orders(self, select: Sequence[Term]) -> list[Order]:
         orders = []
+        plainly = [term.column for term in select]
         descending = bool(self.draft.descending)
         for item in self.draft.orders:
             column = self.settled.of(item)
@@ -233,6 +261,10 @@ class _Planner:
                 flipped = id(item) in self.settled.flipped
                 aggregates = [t.aggregate for t in select if t.column == column and t.aggregate is not None]
                 self._need([column.table])
+                view = self.schema.column(column)
+                if item.many and item.aggregate is None and view.text and not view.temporal and column not in plainly:
+                    orders.append(Order(ROWS, descending))
+                    continue
                 own = None if item.aggregate == Aggregate.COUNT else item.aggregate
                 aggregate = own or (aggregates[0] if aggregates else None)
                 orders.append(Order(Term(column, aggregate), descending != flipped))
@@ -270,13 +302,19 @@ class _Planner:
     def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
         """Conditions on the joined rows, and on rows of other tables that must not exist."""
         where: list[tuple[Condition, ...]] = []
-        absent: dict[str, list[Condition]] = {piece.tables[0]: [] for piece, _ in self.draft.absent[:1]}
+        absent: dict[str, list[Condition]] = {}
+        for piece, _ in self.draft.absent[:1]:
+            own = next((link.column for link in piece.columns if link.table == entity and link.score > 0.9), None)
+            if piece.cue == Cue.COLUMN and own is not None:
+                where.append((Condition(Term(own), Operator.IS_NULL),))
+            else:
+                absent[self._nearest(entity, piece)] = []
         for part in self.draft.filters:
             condition = self._condition(part)
             if condition is None or condition.term.column is None:
                 continue
             table = condition.term.column.table
-            elsewhere = part.negated and table != entity and self._many(entity, table)
+            elsewhere = part.negated and table not in (entity, self._spoken()) and self._many(entity, table)
             within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
             if elsewhere or (absent and (table in absent or (within and table != entity))):
                 home = next(iter(absent), table) if within else table
@@ -292,6 +330,13 @@ class _Planner:
             else:
                 where.append((condition,))
         return where, absent
+
+    def _nearest(self, entity: str, piece: Piece) -> str:
+        """The table of a mention, of a column the one that the entity is nearest to."""
+        if piece.cue != Cue.COLUMN:
+            return piece.tables[0]
+        tables = dict.fromkeys(link.table for link in piece.columns if link.score > 0.9)
+        return min(tables, key=lambda table: len(self.schema.path([entity], table) or range(99)))
 
     def _start(self, part: Filter) -> int:
         return max((p.start for p in (part.subject, part.value) if p is not None), default=0)
@@ -344,7 +389,7 @@ class _Planner:
 
     def _exclusion(self, entity: str, table: str, filters: list[Condition]) -> Condition | None:
         """The entity's key is not among those that the other table's rows lead to."""
-        path = self.schema.path([entity], table)
+        path = self.schema.path([entity], table, self.said)
         if not path:
             return None
         selected = [self.settled.of(item) for item in self.draft.select if item.aggregate is None]

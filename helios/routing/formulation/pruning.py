@@ -10,7 +10,8 @@ def pruned(plan: Plan, schema: SchemaView) -> Plan:
     """Without the tables that add nothing but a key that another table refers to."""
     while True:
         for join in _ends(plan):
-            if schema.column(join.right).primary and len(schema.tables[join.right.table].keys) == 1:
+            primary = schema.column(join.right).primary and len(schema.tables[join.right.table].keys) == 1
+            if primary and (join.left, join.right) in schema.refers:
                 smaller = _without(plan, join)
                 if smaller is not None:
                     plan = smaller

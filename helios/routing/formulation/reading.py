@@ -6,6 +6,7 @@ on the cues that wait for it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from helios.routing.formulation.conditions import ConditionReader, Mode
 from helios.routing.formulation.cues import Cue, Grade
@@ -16,6 +17,8 @@ from helios.routing.formulation.words import lemma
 
 BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
+MANY = ("most", "least", "fewest")
+"""Superlatives of how many there are."""
 NAMED = ("named", "called", "titled")
 """Words that say what follows is a name, and ask for none."""
 AGGREGATES = (
@@ -151,13 +154,20 @@ class _Reader(ConditionReader):
             return
         if grade.attributes and not (target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)):
             self.draft.orders.append(Item(None, grade=grade, near=piece))
+        elif target is not None and target.cue == Cue.COLUMN and number is not None and self._another(target):
+            self.consume(target)
+            self._select(target)  # "the top 3 days with the highest temperature"
         elif target is not None and target.cue == Cue.COLUMN:
-            self._superlative_of(target, grade)
+            self._superlative_of(target, grade, many=piece.text.split()[-1] in MANY or "number" in piece.text)
         elif target is not None:
             self.consume(target)
             self.draft.orders.append(Item(target, Aggregate.COUNT))
         else:
             self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade, near=piece))
+
+    def _another(self, piece: Piece) -> bool:
+        """Whether another superlative or an order follows."""
+        return any(p.cue in (Cue.SUPERLATIVE, Cue.ORDER) for p in self.pieces if p.start > piece.start)
 
     def _span_of_order(self, grade: Grade, piece: Piece) -> bool:
         """ "From the most expensive to the cheapest" orders all rows."""
@@ -191,7 +201,7 @@ class _Reader(ConditionReader):
         self.draft.orders.append(Item(column, aggregate))
         return True
 
-    def _superlative_of(self, column: Piece, grade: Grade) -> None:
+    def _superlative_of(self, column: Piece, grade: Grade, *, many: bool = False) -> None:
         self.consume(column)
         if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions and not self.who:
             self.draft.limit = None
@@ -200,7 +210,7 @@ class _Reader(ConditionReader):
             self.extreme = Item(column, Aggregate.MAX if grade.more else Aggregate.MIN)
             self.draft.select.append(self.extreme)
         else:
-            self.draft.orders.append(Item(column))
+            self.draft.orders.append(Item(column, many=many))
 
     def _number_before(self) -> Piece | None:
         before = self.pieces[self.i - 2] if self.i >= 2 else None
@@ -262,6 +272,11 @@ class _Reader(ConditionReader):
         if self.last_column is not None and self.ahead(Cue.PREPOSITION, skip=()) is not None:
             target = target or self.last_column  # "which colour is the most common among cars"
         target = target or self.ahead(Cue.TABLE, skip=(Cue.WORD, Cue.PREPOSITION)) or self.last_column
+        last = self.draft.mentions[-1] if self.draft.mentions else None
+        if target is None and last is not None and any(link.whole for link in last.columns):
+            target = replace(last, cue=Cue.COLUMN)  # a table that is called like a column: "which allergy type"
+            self.draft.select = [item for item in self.draft.select if item.piece is not last]
+            self.draft.select.append(Item(target))
         if target is None:
             return
         if target in self.pieces[self.i :]:
@@ -305,6 +320,10 @@ class _Reader(ConditionReader):
         return any(p.cue in (Cue.COUNT, Cue.AGGREGATE, Cue.SUPERLATIVE, Cue.COMMON) for p in self.pieces)
 
     def _absent(self, piece: Piece) -> None:
+        following = self.pieces[self.i] if self.i < len(self.pieces) else None
+        if piece.cue == Cue.TABLE and following is not None and following.cue == Cue.TABLE and not piece.possessive:
+            self.i += 1
+            piece = following  # "no aircraft certificate"
         self.draft.absent.append((piece, []))
         self.negated = False
 
@@ -315,6 +334,9 @@ class _Reader(ConditionReader):
         if piece.text.lower() in NAMED and self.ahead(Cue.VALUE, skip=()) is not None:
             self.mode, self.subject = Mode.FILTER, None
             return
+        if self._hints(piece):
+            self.subject = piece if self.ahead(Cue.VALUE, skip=(Cue.WORD, Cue.PREPOSITION)) else self.subject
+            return
         self.last_column = piece
         if self.each and not self._aggregates_said() and not self.draft.select:
             self.each, self.mode = False, Mode.SELECT
@@ -323,7 +345,9 @@ class _Reader(ConditionReader):
             self.each = False
             self.after_of = False
             return
-        if self.mode == Mode.ORDER:
+        if self._lacking(piece):
+            self._absent(piece)
+        elif self.mode == Mode.ORDER:
             aggregate = self.aggregates.pop() if self.aggregates else None
             self.draft.orders.append(Item(piece, aggregate))
         elif self.mode == Mode.FILTER or self._is_subject(piece) or self._predicate():
@@ -333,13 +357,30 @@ class _Reader(ConditionReader):
             if self.like is not None and self.ahead(Cue.VALUE, skip=()) is not None:
                 self.like = None
             if self.mode == Mode.FILTER and self.aggregates:
-                if self.ahead(Cue.COMPARE) is not None and self.draft.select:
+                if self.ahead(Cue.COMPARE, skip=(Cue.WORD, Cue.PREPOSITION)) is not None and self.draft.select:
                     self.compared = Item(piece, self.aggregates.pop())
                     return
                 self._select(piece)
         else:
             self._select(piece)
         self.after_of = False
+
+    def _hints(self, piece: Piece) -> bool:
+        """Whether a column is only hinted at by a verb after what is asked for: "trips started from the station"."""
+        verb = " " not in piece.text and piece.text.endswith("ed") and not any(link.whole for link in piece.links)
+        return verb and self.behind(Cue.TABLE, Cue.VALUE, Cue.RELATIVE, Cue.AND) and self.ahead(Cue.PREPOSITION) is not None
+
+    def _lacking(self, piece: Piece) -> bool:
+        """Whether nothing of a column is to be there: "who have no allergy"; a value or a comparison would follow."""
+        has = ("have", "has", "having")
+        before = [p for p in self.pieces[: self.i - 1] if p.cue not in (Cue.WORD, Cue.DISTINCT) and p.text not in has]
+        follows = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.LIKE, Cue.NOT, Cue.SUPERLATIVE,
+                             skip=(Cue.WORD, Cue.PREPOSITION, Cue.COLUMN, Cue.TABLE))  # fmt: skip
+        between = {p.text for p in self.pieces[: self.i - 1][-3:]}
+        said = bool({*has, "own", "possess", "any", "a"} & between) or (before and before[-1].text != "not")
+        if not (self.negated and before and before[-1].cue == Cue.NOT and follows is None and said):
+            return False
+        return bool(self.draft.mentions) and any(link.score > 0.9 for link in piece.columns)
 
     def _asked_anew(self) -> bool:
         """Whether "what" or "which" stands before a table, after something else was asked for."""

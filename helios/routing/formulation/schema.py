@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from helios.routing.formulation.plan import ColumnRef, Join
-from helios.routing.formulation.words import lemma, name_words
+from helios.routing.formulation.words import lemma, name_words, stem
 from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
 
 NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
@@ -14,6 +14,8 @@ TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
 NAMING = ("name", "title", "label")
 GLUED = ("id", "name", "type", "code", "date", "number", "no", "key", "title", "year", "age", "status")
 """What stands behind a table's word in names without a border, as in `petid`."""
+SHORT = ("id", "no", "code", "name")
+"""What stands behind a table's first letters in names of keys, as in `aid` and `flno`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class SchemaView:
 
     tables: dict[str, TableView]
     joins: dict[str, list[Join]] = field(default_factory=dict)
+    refers: set[tuple[ColumnRef, ColumnRef]] = field(default_factory=set)
+    """Columns with the keys that they refer to."""
 
     @classmethod
     def of(cls, schema: RelationalSchema) -> "SchemaView":
@@ -72,6 +76,7 @@ class SchemaView:
         covered = {table for pair in declared for table in (pair[0].table, pair[1].table)}
         if len(covered) < len(view.tables):
             declared += _same_named(view.tables, covered)
+        view.refers = set(declared)
         for left, right in dict.fromkeys(declared):
             view.joins.setdefault(left.table, []).append(Join(left, right))
             view.joins.setdefault(right.table, []).append(Join(right, left))
@@ -84,21 +89,26 @@ class SchemaView:
         for table in self.tables.values():
             yield from table.columns
 
-    def connect(self, tables: Iterable[str]) -> tuple[str, tuple[Join, ...]] | None:
-        """The first table, and joins from it that reach all the others by shortest paths; None where none do."""
+    def connect(self, tables: Iterable[str], said: frozenset[str] = frozenset()) -> tuple[str, tuple[Join, ...]] | None:
+        """The first table, and joins from it that reach all the others by shortest paths; None where none do.
+
+        Of paths of one length those through tables whose names share stems with what is `said` are taken.
+        """
         wanted = list(dict.fromkeys(tables))
         joined, joins = {wanted[0]}, []
         for table in wanted[1:]:
             if table in joined:
                 continue
-            path = self.path(joined, table)
+            path = self.path(joined, table, said)
             if path is None:
                 return None
             joins += [join for join in path if join.right.table not in joined]
             joined |= {join.right.table for join in path}
         return wanted[0], tuple(joins)
 
-    def path(self, starts: Iterable[str], goal: str) -> tuple[Join, ...] | None:
+    def path(
+        self, starts: Iterable[str], goal: str, said: frozenset[str] = frozenset()
+    ) -> tuple[Join, ...] | None:  # fmt: skip
         """The shortest joins from one of the starts to a table."""
         queue: deque[tuple[str, tuple[Join, ...]]] = deque((start, ()) for start in sorted(starts))
         seen = set(starts)
@@ -106,7 +116,10 @@ class SchemaView:
             table, path = queue.popleft()
             if table == goal:
                 return path
-            for join in self.joins.get(table, ()):
+            joins = self.joins.get(table, [])
+            if said:
+                joins = sorted(joins, key=lambda j: -len(said & {stem(w) for w in self.tables[j.right.table].words}))
+            for join in joins:
                 if join.right.table not in seen:
                     seen.add(join.right.table)
                     queue.append((join.right.table, (*path, join)))
@@ -154,7 +167,14 @@ def _unglued(word: str, table_words: tuple[str, ...], said: set[str], *, key: bo
     """
     for last in GLUED:
         first = word.removesuffix(last)
-        if first == word or len(first) < 3:
+        if first == word:
+            continue
+        if (key or last == "name") and 0 < len(first) < 3 and last in SHORT:
+            meant = [w for w in table_words if w.startswith(first)]
+            meant = meant or [w for w in sorted(said) if key and w.startswith(first)]
+            if len(meant) == 1:
+                return meant[0], *name_words(last)
+        if len(first) < 3:
             continue
         own = next((w for w in table_words if w.startswith(first) or lemma(w) == lemma(first)), None)
         if own is not None:

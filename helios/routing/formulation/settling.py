@@ -185,6 +185,11 @@ class _Surroundings:
         table = self.nearest(part.value)
         if table is None or part.value.number is None:
             return
+        before = self.left(part.value)
+        keys = self.schema.tables[table].keys
+        if before is not None and before.end == part.value.start and part.operator == Operator.EQ and len(keys) == 1:
+            yield Option(keys[0].ref, 0.6, 0.8)  # "course 301"
+            return
         columns = self.schema.tables[table].columns
         if 1000 <= part.value.number <= 2100 and (part.operator != Operator.EQ or self.dated(part.value)):
             near = [
@@ -275,11 +280,13 @@ class _Surroundings:
     def right(self, piece: Piece) -> Piece | None:
         """The next table named after a piece, up to where another clause begins."""
         after = [p for p in self.pieces if p.start >= piece.end]
+        counted = False
         for p in after:
             if p.cue in BARRIERS:
                 return None
-            if p.cue == Cue.TABLE:
+            if p.cue == Cue.TABLE and not counted:
                 return p
+            counted = p.cue == Cue.COUNT or (counted and p.cue not in (Cue.TABLE, Cue.COLUMN))
         return None
 
     def nearest(self, piece: Piece | None) -> str | None:

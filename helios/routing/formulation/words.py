@@ -62,6 +62,7 @@ SYNONYMS = (
     "finish end",
     "kind type category",
     "people person",
+    "day date",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
 SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
@@ -162,6 +163,8 @@ def _synonyms() -> dict[str, frozenset[str]]:
 def similarity(word: str, other: str) -> float:
     """How well a question's word meets a name's (lemmas): 1 for the same, less for derived forms, else 0."""
     if word == other:
+        return 1.0
+    if ABBREVIATIONS.get(word) == other:
         return 1.0
     if other in _synonyms().get(word, ()):
         return 0.8
