@@ -57,10 +57,10 @@ class QueryConfidenceRecipe(Section):
     """File of sources (`python -m helios.evaluation.sources.shared DATA OUT`)."""
     questions: Path | None = None
     """The folder of public data."""
-    learned: tuple[str, ...] = ("spider", "spider4sparql", "graphs")
-    """Data sets that the model learns from."""
+    learned: tuple[str, ...] = ("spider", "spider4sparql", "graphs", "spider_more", "spider4sparql_more")
+    """Data sets that the model learns from; each of their databases is left out in turn to measure it."""
     left_out: tuple[str, ...] = ("spider_more", "spider4sparql_more")
-    """Data sets that it is only measured on; each of their databases is also left out in turn of a model of all."""
+    """Data sets that another model is fitted without, which is measured on them and then thrown away."""
     hidden: float = Field(default=0.25, ge=0.0, lt=1.0)
     """Share of the names that a question's own source hides."""
     hidden_weight: float = Field(default=2.0, ge=0.0)
@@ -202,7 +202,11 @@ def fit(lessons: Sequence[Lesson], settings: QueryConfidenceRecipe) -> tuple[dic
                 f"{kind}: no right and wrong queries to learn from; are the sources those of the questions?"
             )
         chances[kind] = fit_chance(learned, settings)
-        scores |= _scores("unseen", [x for x in known if x.dataset in settings.left_out], lambda x, c=chances[kind]: c)
+        unseen = [lesson for lesson in known if lesson.dataset in settings.left_out]
+        others = [lesson for lesson in learned if lesson.dataset not in settings.left_out]
+        if unseen and others:
+            apart = fit_chance(others, settings)
+            scores |= _scores("unseen", unseen, lambda lesson, chance=apart: chance)
         turns = {
             database: fit_chance([lesson for lesson in known if lesson.database != database], settings)
             for database in dict.fromkeys(lesson.database for lesson in known)

@@ -62,6 +62,7 @@ class ConditionReader:
         self.extreme: Item | None = None
         self.beside = False
         self.trailing: list[Piece] = []
+        self.inside = False
         self.amount: int | None = None
         self.who = False
         self.compared: Item | None = None
@@ -91,7 +92,8 @@ class ConditionReader:
         operator, grade = payload if isinstance(payload, tuple) else (payload, None)
         if len(piece.text.split()) == 1 and isinstance(payload, tuple):
             rest = self.pieces[self.i : self.i + 4]
-            if not any(p.cue == Cue.WORD and p.text == "than" for p in rest):
+            number = bool(rest) and rest[0].cue == Cue.NUMBER and rest[0].text.isdigit()
+            if not number and not any(p.cue == Cue.WORD and p.text == "than" for p in rest):
                 return
         if piece.text.startswith("or "):
             if self.draft.having and self.last_filter is None:
@@ -112,7 +114,13 @@ class ConditionReader:
         self.like = piece.payload if isinstance(piece.payload, Operator) else None
         self.mode = Mode.FILTER
         following = self.pieces[self.i] if self.i < len(self.pieces) else None
-        if following is not None and piece.text.split()[-1] in QUOTING and following.cue not in (Cue.VALUE, Cue.END):
+        literal = self.like in (Operator.STARTS, Operator.ENDS) and following is not None and following.cue == Cue.WORD
+        literal = literal and len(following.text) == 1 if following is not None else False
+        if (
+            following is not None
+            and (literal or piece.text.split()[-1] in QUOTING)
+            and following.cue not in (Cue.VALUE, Cue.END)
+        ):
             self.i += 1
             self._value(Piece(Cue.VALUE, following.start, following.end, following.text, quoted=True))
 
@@ -205,6 +213,7 @@ class ConditionReader:
 
     def _add(self, condition: Filter) -> None:
         condition.negated = self.negated
+        condition.inside = self.inside
         condition.at = self.i - 1
         last = self.last_filter
         if last is not None and self.connective == Cue.OR:

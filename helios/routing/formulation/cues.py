@@ -225,15 +225,16 @@ def _patterns() -> dict[str, list[Pattern]]:
     return by_first
 
 
-def cue_at(tokens: list[Token], start: int) -> Pattern | None:
-    """The longest cue that starts at a token, or None."""
+def cues_at(tokens: list[Token], start: int) -> list[Pattern]:
+    """The cues that start at a token, one a length, the longest first."""
+    found: dict[int, Pattern] = {}
     if tokens[start].quoted:
-        return None
+        return []
     for first in {tokens[start].lemma, tokens[start].text.lower()}:
         for pattern in _patterns().get(first, ()):
             window = tokens[start : start + len(pattern.words)]
             if len(window) == len(pattern.words) and all(
                 word in (token.lemma, token.text.lower()) for word, token in zip(pattern.words, window, strict=True)
             ):
-                return pattern
-    return None
+                found.setdefault(len(pattern.words), pattern)
+    return sorted(found.values(), key=lambda pattern: -len(pattern.words))

@@ -41,6 +41,8 @@ class Filter:
     """Joined to the filter before by "or"."""
     average: Aggregate | None = None
     """Compared with an aggregate of the column itself."""
+    inside: bool = False
+    """About the rows that the aggregate of the filter before is computed over."""
     at: int = 0
 
 

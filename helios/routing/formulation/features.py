@@ -38,6 +38,12 @@ ONE = re.compile(
 EACH = re.compile(r"\b(each|every|per|for all|by)\b", re.I)
 COUNTING = re.compile(r"\bhow many\b|\bnumbers? of\b|\bcounts?\b", re.I)
 
+OPERATIONS = (
+    Cue.COUNT, Cue.AGGREGATE, Cue.SUPERLATIVE, Cue.COMMON, Cue.COMPARE, Cue.NOT, Cue.EACH, Cue.ORDER, Cue.OR, Cue.BOTH,
+    Cue.LIKE,
+)  # fmt: skip
+"""Cues that a plan must act on."""
+
 TABLE_FEATURES = (
     "unread", "unread light", "beyond", "share read", "loose", "unmet", "far",
     "weakest", "mean link", "partial links", "values in part", "ambiguous values",
@@ -45,7 +51,7 @@ TABLE_FEATURES = (
     "tables", "unnamed tables", "conditions", "or", "group", "having", "order", "limit", "set", "distinct",
     "inner", "columns", "guessed columns", "mentions unused", "words", "unselected",
     "no rows", "one row", "rows", "nulls", "repeated", "tie", "number wanted", "list for one", "cut",
-    "each without group", "sparql", "other joins",
+    "each without group", "sparql", "other joins", "operations", "clauses", "names unread",
 )  # fmt: skip
 GRAPH_FEATURES = (
     "unread", "share read", "guesses", "dropped", "hops", "conditions", "absent", "limit without order", "tie",
@@ -93,6 +99,9 @@ def table_features(
         "guessed columns": _few(max(0, len(plan.select) - len(asked) - any(t.aggregate for t in plan.select))),
         "mentions unused": _few(len({t for p in pieces for t in p.tables[:1]} - set(_tables(plan)))),
         "words": min(25, len(content)) / 10, "unselected": _few(max(0, len(asked) - _columns_used(plan))),
+        "operations": _few(sum(p.cue in OPERATIONS for p in pieces)),
+        "clauses": _few(sum(p.cue in (Cue.AND, Cue.COMMA, Cue.RELATIVE) for p in pieces)),
+        "names unread": float(any(re.search(rf"(?<!^)\b{re.escape(w.title())}\b", question) for w in reading.unread)),
         "tie": float(tie), "sparql": float(sparql), "other joins": _few(reading.other_joins),
         "each without group": float(any(p.cue == Cue.EACH for p in pieces) and not plan.group),
         **_outcome(question, result, counts=any(t.aggregate == Aggregate.COUNT for t in plan.select)),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from helios.routing.formulation.cues import Cue, Pattern, cue_at
+from helios.routing.formulation.cues import Cue, Pattern, cues_at
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.words import FUNCTION_WORDS, Token
 
@@ -50,7 +50,7 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     """The segmentation that explains most of the question."""
     spans: dict[tuple[int, int], list[Link]] = {}
     named = {(link.start, link.end) for link in links if not link.is_value}
-    asks = cue_at(list(tokens), 0) if tokens else None
+    asks = next(iter(cues_at(list(tokens), 0)), None) if tokens else None
     for link in links:
         if not (asks is not None and asks.cue in (Cue.ASK, Cue.COUNT, Cue.AGGREGATE) and link.start < len(asks.words)):
             spans.setdefault((link.start, link.end), []).append(link)
@@ -65,11 +65,9 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     for start in range(len(tokens) - 1, -1, -1):
         rest = best[start + 1]
         options = [(rest[0], [_word(tokens, start), *rest[1]])]
-        pattern = cue_at(list(tokens), start)
-        stored = [i for i, word in enumerate(pattern.words) if word == "amount" and start + i in whole] if pattern else []
-        if pattern is not None and stored:  # "total amount of" where an amount is a column
-            pattern = cue_at(list(tokens[: start + stored[0]]), start) if stored[0] else None
-        if pattern is not None:
+        for pattern in cues_at(list(tokens), start):
+            if any(word == "amount" and start + i in whole for i, word in enumerate(pattern.words)):
+                continue  # "total amount of", where an amount is a column
             after = best[start + len(pattern.words)]
             worth = (0.17 if pattern.cue in SMALL else 0.55) * len(pattern.words) - 0.05
             options.append((worth + after[0], [_cue(tokens, start, pattern), *after[1]]))
@@ -80,12 +78,15 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
 
 
 def _listed(pieces: list[Piece], tokens: Sequence[Token]) -> list[Piece]:
-    """Names that nothing holds are values where they stand in a list with values: "Tokyo or Taiwan"."""
+    """Names that nothing holds are values where values stand: "Tokyo or Taiwan", "first name Ludie"."""
     found: list[Piece] = []
     for piece in pieces:
         named = piece.cue == Cue.WORD and tokens[piece.start].capital
         before = [p for p in found[-2:] if p.cue in (Cue.OR, Cue.VALUE)]
-        if named and [p.cue for p in before] == [Cue.VALUE, Cue.OR]:
+        spoken = [p.cue for p in found[-1:]] == [Cue.COLUMN] or (
+            [p.cue for p in found[-2:]] == [Cue.COLUMN, Cue.WORD] and found[-1].text in ("be", "as")
+        )
+        if named and (spoken or [p.cue for p in before] == [Cue.VALUE, Cue.OR]):
             piece = replace(piece, cue=Cue.VALUE, text=tokens[piece.start].text)
         found.append(piece)
     return found

@@ -24,7 +24,7 @@ from helios.routing.formulation.plan import (
 from helios.routing.formulation.pruning import pruned, tables_read
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
-from helios.routing.formulation.words import stem
+from helios.routing.formulation.words import lemma, stem
 
 
 def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None:
@@ -35,6 +35,13 @@ def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None
         return None
 
 
+WHOLE = 0.9
+"""A score from which a name is said in full."""
+USED = {stem(word) for word in ("used", "appear", "serve", "occur")}
+SHARED = {stem(word) for word in ("shared", "common", "same")}
+"""Words of values that stand in two tables."""
+VERBS = ("live", "have", "own")
+"""Verbs that tables of links are called by."""
 WAYS = {
     "from": ("from", "origin", "source", "departure", "start", "sender"),
     "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient"),
@@ -46,9 +53,13 @@ class _Planner:
     def __init__(self, draft: Draft, settled: Settled, schema: SchemaView) -> None:
         self.draft, self.settled, self.schema = draft, settled, schema
         self.needed: list[str] = []
+        self.counts: list[Condition] = []
         self.said = frozenset(stem(piece.text) for piece in draft.pieces if piece.cue == Cue.WORD)
 
     def plan(self) -> Plan | None:
+        across = self._across()
+        if across is not None:
+            return across
         select, plain = self._select()
         group = self._group(select, plain)
         orders = self._orders(select)
@@ -56,12 +67,17 @@ class _Planner:
         counted = bool(having) or any(order.term.aggregate is not None for order in orders)
         if counted and not group:
             group = self._entity(select)
+        if not select and (main := self._main()) is not None and (naming := self._naming(main)) is not None:
+            select = [Term(naming)]
         if not select:
             return None
         entity = select[0].column.table if select[0].column is not None else self._main()
         if entity is None:
             return None
         where, absent = self._where(entity)
+        if self.counts:
+            having += self.counts
+            group = group or self._entity(select)
         self._need(term.column.table for term in select if term.column is not None)
         self._need(order.term.column.table for order in orders if order.term.column is not None)
         self._need(column.table for column in group)
@@ -88,6 +104,38 @@ class _Planner:
             other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
             plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
         return pruned(plan, self.schema)
+
+    def _across(self) -> Plan | None:
+        """A column that two tables have, joined by both, or, or not: "last names used by customers and by staff"."""
+        draft = self.draft
+        items = [item for item in draft.select if item.piece is None or item.piece.cue != Cue.TABLE]
+        piece = items[0].piece if len(items) == 1 and items[0].aggregate is None else None
+        if piece is None:
+            return None
+        if draft.filters or draft.having or draft.orders or draft.groups:
+            return None
+        columns = {link.table: link.column for link in reversed(piece.columns) if link.score > WHOLE}
+        tables = [t for p in draft.mentions for t in p.tables[:1] if p.start > piece.start]
+        starts = [p.start for p in draft.mentions if p.start > piece.start]
+        if len(tables) != 2 or tables[0] == tables[1]:
+            return None
+        first, second = columns.get(tables[0]), columns.get(tables[1])
+        if first is None or second is None:
+            return None
+        left, right = self.schema.column(first), self.schema.column(second)
+        if (left.key or right.key) and left.words != right.words:
+            return None
+        between = {p.cue for p in draft.pieces if starts[0] < p.start < starts[1]}
+        said = {stem(p.text) for p in draft.pieces if p.cue == Cue.WORD}
+        if Cue.NOT in between:
+            operation = SetOperation.EXCEPT if said & USED else None
+        elif Cue.OR in between:
+            operation = SetOperation.UNION
+        else:
+            operation = SetOperation.INTERSECT if draft.both or said & SHARED else None
+        if operation is None:
+            return None
+        return Plan(tables[0], (Term(first),), combined=(operation, Plan(tables[1], (Term(second),))))
 
     def _said(self, join: Join) -> Join:
         """The join between two tables whose column the question speaks of, where there are several."""
@@ -116,6 +164,13 @@ class _Planner:
     def _spoken(self) -> str | None:
         """The table that is named first: "names of entrepreneurs", though other rows hold the names."""
         return self.draft.mentions[0].tables[0] if self.draft.mentions else None
+
+    def _near(self, piece: Piece, select: Sequence[Term]) -> str:
+        """The table of a mention that is nearest to what is selected."""
+        starts = [term.column.table for term in select if term.column is not None]
+        if not starts or len(piece.tables) == 1:
+            return piece.tables[0]
+        return min(piece.tables, key=lambda table: len(self.schema.path(starts, table) or range(99)))
 
     def _main(self) -> str | None:
         """The table that a question is about, where no column says it."""
@@ -252,8 +307,8 @@ class _Planner:
             column = self.settled.of(item)
             if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
                 orders.append(Order(ROWS, descending))
-                if item.piece is not None:
-                    self._need(item.piece.tables[:1])
+                if item.piece is not None and item.piece.tables:
+                    self._need([self._near(item.piece, select)])
                 continue
             if column is None and item.piece is not None and item.piece.tables:
                 column = self._naming(item.piece.tables[0])
@@ -290,6 +345,8 @@ class _Planner:
             options = [t for t in piece.tables if t in self.needed] or piece.tables[:1]
             if piece.start in gone or options[0] in absent or self._beyond(options[0], absent):
                 continue
+            if self.draft.filters and (piece.text.lower().endswith(("ing", "ed")) or lemma(piece.text) in VERBS):
+                continue  # "students living in Boston"
             sure = max(link.score for link in piece.links) > 0.9
             if sure or any(j.right.table in self.needed for j in self.schema.joins.get(options[0], ())):
                 self._need(options[:1])
@@ -310,10 +367,15 @@ class _Planner:
             else:
                 absent[self._nearest(entity, piece)] = []
         for part in self.draft.filters:
-            condition = self._condition(part)
+            condition = self._condition(part) if not part.inside else None
             if condition is None or condition.term.column is None:
                 continue
             table = condition.term.column.table
+            if self._counts(part, condition):
+                self._need([table])
+                number = part.value.number if part.value is not None else None
+                self.counts.append(Condition(ROWS, part.operator, (_number(number or 0.0),)))
+                continue
             elsewhere = part.negated and table not in (entity, self._spoken()) and self._many(entity, table)
             within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
             if elsewhere or (absent and (table in absent or (within and table != entity))):
@@ -323,6 +385,8 @@ class _Planner:
             if part.negated:
                 condition = replace(condition, operator=NEGATED.get(condition.operator, condition.operator))
             self._need([table])
+            if any(condition in some for some in where):
+                continue
             same = where and where[-1][0].term == condition.term and condition.operator == Operator.EQ
             listed = same and where[-1][0].operator == Operator.EQ and not self._together(condition)
             if where and (part.alternative or listed):
@@ -337,6 +401,13 @@ class _Planner:
             return piece.tables[0]
         tables = dict.fromkeys(link.table for link in piece.columns if link.score > 0.9)
         return min(tables, key=lambda table: len(self.schema.path([entity], table) or range(99)))
+
+    def _counts(self, part: Filter, condition: Condition) -> bool:
+        """ "More than one friend", where friends are names: how many there are is compared."""
+        if part.value is None or part.subject is None or part.value.cue != Cue.NUMBER or condition.term.column is None:
+            return False
+        view = self.schema.column(condition.term.column)
+        return part.subject.start == part.value.end and view.text and not view.temporal and not view.primary
 
     def _start(self, part: Filter) -> int:
         return max((p.start for p in (part.subject, part.value) if p is not None), default=0)
@@ -362,7 +433,11 @@ class _Planner:
             mirrored = {Operator.GT: Operator.LT, Operator.LT: Operator.GT, Operator.GE: Operator.LE}
             operator = mirrored.get(operator, operator)
         if part.average is not None:
-            query = Plan(column.table, (Term(column, part.average),))
+            inner = [c for other in self.draft.filters if other.inside and (c := self._condition(other)) is not None]
+            tables = [column.table, *(c.term.column.table for c in inner if c.term.column is not None)]
+            reached = self.schema.connect(tables)
+            where = tuple((c,) for c in inner) if reached is not None else ()
+            query = Plan(column.table, (Term(column, part.average),), reached[1] if reached is not None else (), where)
             return Condition(Term(column), operator, query=query)
         other = self._compared_row(part, column)
         if other is not None:

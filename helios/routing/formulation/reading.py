@@ -47,6 +47,7 @@ class _Reader(ConditionReader):
         while self.i < len(self.pieces):
             piece = self.pieces[self.i]
             self.i += 1
+            self.inside = self.inside and piece.cue not in (Cue.AND, Cue.OR, Cue.COMMA, Cue.END)
             step = steps.get(piece.cue)
             if step is not None:
                 step(piece)
@@ -128,6 +129,7 @@ class _Reader(ConditionReader):
             self.consume(column)
         subject = self.subject or column
         self._add(Filter(subject, self.compare or Operator.GT, None, grade=self.grade, average=aggregate))
+        self.inside = self.ahead(Cue.PREPOSITION, skip=()) is not None
 
     def _superlative(self, piece: Piece) -> None:
         grade = piece.payload if isinstance(piece.payload, Grade) else Grade(True)
@@ -368,7 +370,11 @@ class _Reader(ConditionReader):
     def _hints(self, piece: Piece) -> bool:
         """Whether a column is only hinted at by a verb after what is asked for: "trips started from the station"."""
         verb = " " not in piece.text and piece.text.endswith("ed") and not any(link.whole for link in piece.links)
-        return verb and self.behind(Cue.TABLE, Cue.VALUE, Cue.RELATIVE, Cue.AND) and self.ahead(Cue.PREPOSITION) is not None
+        return (
+            verb
+            and self.behind(Cue.TABLE, Cue.VALUE, Cue.RELATIVE, Cue.AND)
+            and self.ahead(Cue.PREPOSITION) is not None
+        )
 
     def _lacking(self, piece: Piece) -> bool:
         """Whether nothing of a column is to be there: "who have no allergy"; a value or a comparison would follow."""

@@ -99,7 +99,7 @@ class SchemaView:
         for table in wanted[1:]:
             if table in joined:
                 continue
-            path = self.path(joined, table, said)
+            path = self.path(joined, table, said, frozenset(wanted))
             if path is None:
                 return None
             joins += [join for join in path if join.right.table not in joined]
@@ -107,19 +107,22 @@ class SchemaView:
         return wanted[0], tuple(joins)
 
     def path(
-        self, starts: Iterable[str], goal: str, said: frozenset[str] = frozenset()
+        self, starts: Iterable[str], goal: str, said: frozenset[str] = frozenset(),
+        wanted: frozenset[str] = frozenset(),
     ) -> tuple[Join, ...] | None:  # fmt: skip
-        """The shortest joins from one of the starts to a table."""
+        """The shortest joins from one of the starts to a table; of several those through `wanted` and `said` tables."""
+
+        def told(join: Join) -> tuple[bool, int]:
+            name = join.right.table
+            return name not in wanted, -len(said & {stem(word) for word in self.tables[name].words})
+
         queue: deque[tuple[str, tuple[Join, ...]]] = deque((start, ()) for start in sorted(starts))
         seen = set(starts)
         while queue:
             table, path = queue.popleft()
             if table == goal:
                 return path
-            joins = self.joins.get(table, [])
-            if said:
-                joins = sorted(joins, key=lambda j: -len(said & {stem(w) for w in self.tables[j.right.table].words}))
-            for join in joins:
+            for join in sorted(self.joins.get(table, ()), key=told) if said or wanted else self.joins.get(table, ()):
                 if join.right.table not in seen:
                     seen.add(join.right.table)
                     queue.append((join.right.table, (*path, join)))

@@ -17,13 +17,15 @@ from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ColumnRef, Operator
 from helios.routing.formulation.schema import SchemaView
-from helios.routing.formulation.words import lemma, similarity
+from helios.routing.formulation.words import lemma, similarity, stem
 
 OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
 """How many columns a mention may mean, how many ways to settle all mentions are kept, and how many are looked at."""
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
 TABLE_COST = 0.22
+SELF = 0.4
+"""What a column that is asked for loses where the question gives its value."""
 AGAIN = 0.6
 """What ordering by a selected column gains."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -72,12 +74,19 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
         size = len(reached[1]) + 1 if reached is not None else 6 if tables else 0
         score = sum(option.score for option in choice) - TABLE_COST * size
         score += AGAIN * len(selected & ordered)
+        given = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(map(_one, ps))}
+        score -= SELF * len(selected & given)
         chosen = [(part, o) for (sharing, _), o in zip(options, choice, strict=True) for part in sharing]
         columns = {id(part): option.column for part, option in chosen}
         flipped = frozenset(id(part) for part, option in chosen if option.flipped)
         weakest = min((option.words for option in choice), default=1.0)
         ways.append(Settled(columns, score, weakest, flipped))
     return nlargest(SETTLEMENTS, ways, key=lambda settled: settled.score)
+
+
+def _one(part: object) -> bool:
+    """Whether a filter leaves one value of its column."""
+    return isinstance(part, Filter) and part.operator == Operator.EQ and not part.negated and not part.alternative
 
 
 def _few(options: list[tuple[list[object], list[Option]]]) -> list[tuple[list[object], list[Option]]]:
@@ -196,7 +205,10 @@ class _Surroundings:
                 c for join in self.schema.joins.get(table, ()) for c in self.schema.tables[join.right.table].columns
             ]
             own = [c for c in columns if c.temporal]
-            yield from (Option(c.ref, 0.5, 0.6) for c in own or near if c.temporal)
+            said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
+            told = [c for c in near if c.temporal and said & {stem(word) for word in c.words}]  # "registered in 2016"
+            yield from (Option(c.ref, 0.9, 0.7) for c in told)
+            yield from (Option(c.ref, 0.5, 0.6) for c in own or near if c.temporal and c not in told)
             return
         measures = [c for c in columns if c.numeric and not c.key]
         if len(measures) == 1:

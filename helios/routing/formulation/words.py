@@ -26,7 +26,8 @@ IRREGULAR = {
     "bought": "buy", "taught": "teach", "gave": "give", "given": "give", "ran": "run", "held": "hold", "born": "birth",
     "spent": "spend", "lost": "lose", "led": "lead", "paid": "pay", "took": "take", "taken": "take", "sang": "sing",
     "built": "build", "ids": "id", "buses": "bus", "indices": "index", "analyses": "analysis", "criteria": "criterion",
-    "weigh": "weight", "weighs": "weight", "gender": "gender",
+    "colour": "color", "colours": "color", "centre": "center", "theatre": "theater",
+    "programme": "program", "licence": "license", "weigh": "weight", "weighs": "weight", "gender": "gender",
 }  # fmt: skip
 ABBREVIATIONS = {
     "num": "number", "no": "number", "nbr": "number", "nr": "number", "cnt": "count", "qty": "quantity",
@@ -39,6 +40,8 @@ ABBREVIATIONS = {
     "temp": "temperature", "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
 }  # fmt: skip
 """What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
+SAID = ("max", "min", "avg", "num", "qty", "dept", "dob")
+"""Abbreviations that questions use as schemas do."""
 SYNONYMS = (
     "price cost",
     "salary wage earn income pay",
@@ -119,7 +122,7 @@ def as_number(text: str) -> float | None:
 @lru_cache(20_000)
 def lemma(word: str) -> str:
     """A word in lower case and in the singular."""
-    word = word.lower()
+    word = word.lower().replace("isation", "ization")
     if word in IRREGULAR:
         return IRREGULAR[word]
     if len(word) > 4 and word.endswith("ies"):
@@ -164,7 +167,7 @@ def similarity(word: str, other: str) -> float:
     """How well a question's word meets a name's (lemmas): 1 for the same, less for derived forms, else 0."""
     if word == other:
         return 1.0
-    if ABBREVIATIONS.get(word) == other:
+    if word in SAID and ABBREVIATIONS[word] == other:
         return 1.0
     if other in _synonyms().get(word, ()):
         return 0.8
