@@ -329,6 +329,8 @@ class AdvancedReadingSettings(Section):
     table_model: str | None = None
     """Folder of a trained reader of tables, one of passages, the choice; None is the packaged one, `none` none."""
     passage_model: str | None = None
+    queries: bool = True
+    """Also ask the tables of the evidence in SQL, as databases are asked: joins, groups, sums."""
     choice: str | None = None
     least_read: float = Field(default=0.35, ge=0.0, le=1.0)
     """The same of one that is read in a table or a text and no span: with less, too many would be wrong."""

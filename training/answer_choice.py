@@ -5,6 +5,9 @@
 
 Each index is asked its questions, and every reader says its best answer with its own confidence. The readers must not
 have learned from these tables and texts, or they are believed too much. Each source counts the same.
+
+With `beside=FOLDER` the weights of an earlier choice stay: what the last reader says (the one of queries) is learned on
+top of them, and where it is silent nothing changes.
 """
 
 import json
@@ -24,8 +27,8 @@ from helios.engine import Engine
 from helios.evaluation.folders import is_right
 from helios.evaluation.questions import read_records
 from helios.index.durable import write_atomically
-from helios.models.card import ModelCard, data_file, write_card
-from helios.reading.choice import FEATURES, Reading, choice_features
+from helios.models.card import ModelCard, data_file, read_card, write_card
+from helios.reading.choice import FEATURES, SILENT, Reading, choice_features
 from helios.reading.choice import ROLE as CARD_ROLE
 from helios.reading.extractive import ExtractiveReader
 from training.errors import TrainingError
@@ -47,6 +50,8 @@ class AnswerChoiceSettings(Section):
     limit: int = Field(default=500, ge=1)
     """Questions of a file, drawn at random."""
     decay: float = Field(default=3e-3, gt=0.0)
+    beside: Path | None = None
+    """Folder of an earlier choice that knew no queries, whose weights stay."""
     seed: int = 13
 
 
@@ -77,13 +82,14 @@ def train_answer_choice(
                 on_log(LogRow(len(examples), 0, time.monotonic() - started, {"questions asked": len(examples)}))
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / EXAMPLES, "".join(json.dumps(_record(one)) + "\n" for one in examples).encode())
-    values = fit_choice(examples, decay=settings.decay)
-    scores = left_out(examples, decay=settings.decay)
+    kept = None if settings.beside is None else kept_weights(settings.beside)
+    values = fit_choice(examples, decay=settings.decay, kept=kept)
+    scores = left_out(examples, decay=settings.decay, kept=kept)
     card = ModelCard(
         name=CARD_ROLE, role=CARD_ROLE, base="none", values=values, scores=scores, seconds=time.monotonic() - started,
         summary="How often the best answer of each reader is right, from what all readers say and from the evidence.",
         data=tuple(data_file(path) for path in settings.questions),
-        settings=settings.model_dump(mode="json", exclude={"indexes", "questions"}),
+        settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "beside"}),
         limits="Learned from some hundred questions of a kind; mostly English.",
     )  # fmt: skip
     write_card(out, card)
@@ -112,30 +118,67 @@ def answers_of(index: Path, questions: Path, settings: AnswerChoiceSettings) -> 
                 yield Example(f"{index.name}: {questions.name}", said)
 
 
-def fit_choice(examples: Sequence[Example], *, decay: float) -> dict[Reading, dict[str, Any]]:
-    """Weights and intercept of each reader."""
+Weights = Mapping[Reading, Mapping[str, Any]]
+"""`weights` by feature and `intercept`, by reader."""
+
+
+def kept_weights(folder: Path) -> Weights:
+    """Those of an earlier choice; features that it did not know weigh nothing."""
+    values = read_card(folder, CARD_ROLE).values
+    return {
+        one: {
+            "weights": {name: float(values[one]["weights"].get(name, 0.0)) for name in FEATURES},
+            "intercept": float(values[one]["intercept"]),
+        }
+        for one in Reading
+        if one in values and one is not Reading.QUERY
+    }
+
+
+def fit_choice(
+    examples: Sequence[Example], *, decay: float, kept: Weights | None = None
+) -> dict[Reading, dict[str, Any]]:
+    """Weights and intercept of each reader; those of `kept` change by what the reader of queries says alone."""
     sources = [one.source for one in examples]
     found = {}
     for reading in Reading:
-        kept = [one for one in examples if reading in one.said]
-        rows = np.array([one.said[reading][0] for one in kept], np.float64)
-        right = np.array([one.said[reading][1] for one in kept], np.float64)
-        if not len(kept):
+        said = [one for one in examples if reading in one.said]
+        rows = np.array([one.said[reading][0] for one in said], np.float64)
+        right = np.array([one.said[reading][1] for one in said], np.float64)
+        if not len(said):
             raise TrainingError(f"{reading}: this reader said nothing to any question; is it left out by the settings?")
-        counts = np.array([1.0 / sources.count(one.source) for one in kept])
-        weights, intercept = fit_logistic(rows, right, decay=decay, counts=counts * len(counts) / counts.sum())
+        counts = np.array([1.0 / sources.count(one.source) for one in said])
+        counts *= len(counts) / counts.sum()
+        if kept is not None and reading in kept:
+            found[reading] = _beside(kept[reading], rows, right, counts, decay=decay)
+            continue
+        weights, intercept = fit_logistic(rows, right, decay=decay, counts=counts)
         named = dict(zip(FEATURES, map(float, weights), strict=True))
         found[reading] = {"weights": named, "intercept": float(intercept)}
     return found
 
 
-def left_out(examples: Sequence[Example], *, decay: float) -> dict[str, float]:
+def _beside(
+    known: Mapping[str, Any], rows: NDArray[np.float64], right: NDArray[np.float64], counts: NDArray[np.float64],
+    *, decay: float,
+) -> dict[str, Any]:  # fmt: skip
+    """Known weights, changed by how sure the reader of queries is, and by whether it says the same."""
+    odds = known["intercept"] + rows @ np.array([known["weights"][name] for name in FEATURES])
+    more = rows[:, [FEATURES.index("third_other"), FEATURES.index("agrees_third")]] - [SILENT, 0.0]
+    (surer, agrees), _ = fit_logistic(more, right, decay=decay, counts=counts, known=odds)
+    weights = dict(known["weights"])
+    weights["third_other"] += float(surer)
+    weights["agrees_third"] += float(agrees)
+    return {"weights": weights, "intercept": known["intercept"] - float(surer) * SILENT}
+
+
+def left_out(examples: Sequence[Example], *, decay: float, kept: Weights | None = None) -> dict[str, float]:
     """Measures of each half of a source by weights of the other halves: right, said, and where 50 % is said."""
     scores: dict[str, float] = {}
     halves = [examples[::2], examples[1::2]]
     chosen: list[tuple[str, float, bool]] = []
     for number, half in enumerate(halves):
-        values = fit_choice(halves[1 - number], decay=decay)
+        values = fit_choice(halves[1 - number], decay=decay, kept=kept)
         chosen += [(one.source, *_best(one, values)) for one in half]
     for source in sorted({source for source, _, _ in chosen}):
         said = np.array([chance for name, chance, _ in chosen if name == source])
@@ -147,7 +190,7 @@ def left_out(examples: Sequence[Example], *, decay: float) -> dict[str, float]:
     return scores
 
 
-def _best(example: Example, values: Mapping[Reading, Mapping[str, Any]]) -> tuple[float, bool]:
+def _best(example: Example, values: Weights) -> tuple[float, bool]:
     """The likeliest answer's chance, and whether it is right."""
 
     def chance(reading: Reading, features: Sequence[float]) -> float:

@@ -15,6 +15,7 @@ from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader
 from helios.reading.llm import LlmReader
 from helios.reading.passages import PassageReader
+from helios.reading.queries.reader import QueryReader
 from helios.reading.tables.reader import Sheets, TableReader
 from helios.reading.vectors import StoredVectors
 from helios.types import Evidence, EvidenceEdge, Origin, SegmentId
@@ -40,16 +41,19 @@ def load_reader(engine: "Engine | OpenSnapshot") -> Reader:
     config = engine.config
     settings, more = config.reading, config.advanced.reading
     runs: Any = {"runtime": config.encoder.runtime, "threads": engine.models.threads}
-    tables = passages = choice = None
+    tables = passages = queries = choice = None
+    sheets = Sheets(engine.corpus.tables, engine.encoder)
     if more.table_model != "none":
-        tables = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), folder_of(more.table_model), **runs)
+        tables = TableReader.load(sheets, folder_of(more.table_model), **runs)
+    if more.queries:
+        queries = QueryReader(sheets)
     if more.passage_model != "none":
         passages = PassageReader.load(folder_of(more.passage_model), **runs)
     if more.choice != "none":
         choice = Choice.load(folder_of(more.choice))
     extractive = ExtractiveReader.load(
         StoredVectors(engine.index, engine.encoder), folder_of(more.model), tables=tables, passages=passages,
-        choice=choice, edges=more.edges, least=settings.least,
+        queries=queries, choice=choice, edges=more.edges, least=settings.least,
         least_read=more.least_read, present=more.present,
         encoder=engine.index.encoder["fingerprint"],
     )  # fmt: skip

@@ -22,14 +22,14 @@ from helios.types import Evidence
 
 ROLE = "answer-choice"
 WEIGHTS = Path(__file__).parent / "weights" / "choice"
-SPOKEN = ("own", "first_other", "second_other")
+SPOKEN = ("own", "first_other", "second_other", "third_other")
 FEATURES = (
-    *SPOKEN, "agrees_first", "agrees_second", "paired", "link", "best", "present", "foreign",
+    *SPOKEN, "agrees_first", "agrees_second", "agrees_third", "paired", "link", "best", "present", "foreign",
     *(f"{name}_linked" for name in SPOKEN),
 )  # fmt: skip
-"""Log-odds of the reader and of the two others, whether these say the same, whether the best evidence is a row with a
+"""Log-odds of the reader and of the three others, whether these say the same, whether the best evidence is a row with a
 text and how sure its link is, the log-odds of the best edge and of presence, whether the question is in another
-language than English, and the first three times the link: where rows are linked to texts that are about them, most
+language than English, and the first four times the link: where rows are linked to texts that are about them, most
 answers stand in the text."""
 SILENT = -5.0
 """Log-odds of a reader that says nothing."""
@@ -41,6 +41,7 @@ class Reading(StrEnum):
     SPAN = "spans"
     TABLE = "tables"
     PASSAGE = "passages"
+    QUERY = "queries"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from helios.types import Evidence, EvidenceEdge, SegmentId
 
 if TYPE_CHECKING:
     from helios.reading.passages import PassageAnswer, PassageReader
+    from helios.reading.queries.reader import QueryAnswer, QueryReader
     from helios.reading.spanmodel import SpanReader
     from helios.reading.tables.reader import Sheets, TableAnswer, TableReader
 
@@ -44,15 +45,16 @@ class Candidates:
 
 
 class ExtractiveReader:
-    """Answers are spans of the evidence, what a program gives that reads whole tables, or words of a passage that was
-    read beside the question: the likeliest."""
+    """Answers are spans of the evidence, what a program gives that reads whole tables, words of a passage that was read
+    beside the question, or what a query over the tables gives: the likeliest."""
 
     name = "extractive"
 
     def __init__(
         self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None,
-        tables: "TableReader | None" = None, passages: "PassageReader | None" = None, choice: Choice | None = None,
-        edges: int = 10, least: float = 0.0, least_read: float = 0.0, present: float = 0.0,
+        tables: "TableReader | None" = None, passages: "PassageReader | None" = None,
+        queries: "QueryReader | None" = None, choice: Choice | None = None, edges: int = 10, least: float = 0.0,
+        least_read: float = 0.0, present: float = 0.0,
     ) -> None:  # fmt: skip
         """It abstains below the confidence `least`, and `least_read` for what is no span; it says no span where
         `Evidence.present` is below `present`.
@@ -63,6 +65,7 @@ class ExtractiveReader:
         self.spans = spans
         self.tables = tables
         self.passages = passages
+        self.queries = queries
         self.choice = choice
         self.vectors = vectors
         self.edges = edges
@@ -76,8 +79,8 @@ class ExtractiveReader:
     @classmethod
     def load(
         cls, vectors: NodeVectors, folder: Path | None = None, *, tables: "TableReader | None" = None,
-        passages: "PassageReader | None" = None, choice: Choice | None = None, edges: int = 10, least: float = 0.0,
-        least_read: float = 0.0, present: float = 0.0, encoder: str | None = None,
+        passages: "PassageReader | None" = None, queries: "QueryReader | None" = None, choice: Choice | None = None,
+        edges: int = 10, least: float = 0.0, least_read: float = 0.0, present: float = 0.0, encoder: str | None = None,
     ) -> "ExtractiveReader":  # fmt: skip
         """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used.
 
@@ -91,16 +94,17 @@ class ExtractiveReader:
 
             spans = SpanReader.load((folder or WEIGHTS) / SPANS)
         return cls(
-            ranker, vectors, spans=spans, tables=tables, passages=passages, choice=choice, edges=edges, least=least,
-            least_read=least_read, present=present,
+            ranker, vectors, spans=spans, tables=tables, passages=passages, queries=queries, choice=choice, edges=edges,
+            least=least, least_read=least_read, present=present,
         )  # fmt: skip
 
     def over(self, vectors: NodeVectors, sheets: "Sheets") -> "ExtractiveReader":
         """The same models over other vectors and tables."""
         tables = None if self.tables is None else self.tables.over(sheets)
+        queries = None if self.queries is None else self.queries.over(sheets)
         return ExtractiveReader(
-            self.ranker, vectors, spans=self.spans, tables=tables, passages=self.passages, choice=self.choice,
-            edges=self.edges, least=self.least, least_read=self.least_read, present=self.present,
+            self.ranker, vectors, spans=self.spans, tables=tables, passages=self.passages, queries=queries,
+            choice=self.choice, edges=self.edges, least=self.least, least_read=self.least_read, present=self.present,
         )  # fmt: skip
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
@@ -132,6 +136,9 @@ class ExtractiveReader:
         if self.passages is not None:
             told = self.passages.read(question, evidence, edges=self.edges)[: ALTERNATIVES + 1]
             found[Reading.PASSAGE] = [_of_passage(question, one) for one in told]
+        if self.queries is not None:
+            asked = self.queries.read(question, evidence)
+            found[Reading.QUERY] = [_of_query(question, one) for one in asked]
         return {one: answers for one, answers in found.items() if answers}
 
     def _spans_of(self, question: str, vectors: TokenVectors, evidence: Evidence) -> list[Answer]:
@@ -166,10 +173,17 @@ def _of_passage(question: str, found: "PassageAnswer") -> Answer:
     return Answer(question, found.text, (found.citation(),), found.confidence, reader="passages")
 
 
+def _of_query(question: str, found: "QueryAnswer") -> Answer:
+    return Answer(
+        question, found.text, found.citations, found.confidence, reader="queries",
+        reason=f"{found.query} (read as {found.explanation})",
+    )  # fmt: skip
+
+
 def _row(best: Answer) -> SegmentId | None:
-    """The first row that the reader of tables cites, if its answer is the best."""
+    """The first row that a reader of whole tables cites, if its answer is the best."""
     cited = (one.segment_id for one in best.citations if one.segment_id is not None)
-    return next(cited, None) if best.reader == "tables" else None
+    return next(cited, None) if best.reader in ("tables", "queries") else None
 
 
 def _scaled(answers: Sequence[Answer], chance: float) -> list[Answer]:

@@ -65,7 +65,7 @@ def test_features_are_what_is_known():
     german = choice_features("Was kostet die Impfung für die Katze?", evidence(passage=None), answers, Reading.TABLE)
     assert dict(zip(FEATURES, german, strict=True)) | {} == {
         **found, "foreign": 1.0, "paired": 0.0, "link": 0.0, "own_linked": 0.0, "first_other_linked": 0.0,
-        "second_other_linked": 0.0,
+        "second_other_linked": 0.0, "third_other_linked": 0.0,
     }  # fmt: skip
 
 

@@ -3,14 +3,15 @@
 import json
 import random
 
+import numpy as np
 import pytest
 
 from helios.engine import Engine
 from helios.models.card import read_card
+from helios.reading.choice import FEATURES, SILENT, WEIGHTS, Choice, Reading
 from helios.reading.choice import ROLE as CHOICE
-from helios.reading.choice import Choice, Reading
 from helios.reading.passages import ROLE, PassageReader
-from training.answer_choice import AnswerChoiceSettings, train_answer_choice
+from training.answer_choice import AnswerChoiceSettings, Example, fit_choice, kept_weights, train_answer_choice
 from training.errors import TrainingError
 from training.passage_lessons import cropped, occurrences, written_lessons
 from training.passage_reader import PassageLesson, PassageReaderSettings, token_pairs, train_passage_reader
@@ -97,6 +98,29 @@ def test_first_and_last_token_of_an_answer(lessons):
     ((first, last),) = token_pairs(window, spans)
     assert text[window.spans[first, 0] : window.spans[last, 1]] == "40 minutes"
     assert token_pairs(window, [(len(text) - 1, len(text) + 5)]) == []
+
+
+def test_an_earlier_choice_stays_where_queries_are_silent():
+    """What the reader of queries says is learned on top: agreement speaks for the others, and silence for nothing."""
+    kept = kept_weights(WEIGHTS)
+    random = np.random.default_rng(5)
+    at, agrees = FEATURES.index("third_other"), FEATURES.index("agrees_third")
+    examples = []
+    for number in range(200):
+        features, same = random.normal(size=len(FEATURES)), float(number % 2)
+        features[[at, agrees]] = random.uniform(-3, 3), same
+        query = (tuple(features), bool(same))
+        examples.append(Example("one", {one: query for one in Reading}))
+    found = fit_choice(examples, decay=3e-3, kept=kept)
+    silent = np.array(examples[0].said[Reading.TABLE][0])
+    silent[[at, agrees]] = SILENT, 0.0
+    for reading in kept:
+        before, now = kept[reading], found[reading]
+        odds = [
+            one["intercept"] + silent @ np.array([one["weights"][name] for name in FEATURES]) for one in (before, now)
+        ]
+        assert odds[1] == pytest.approx(odds[0])
+        assert now["weights"]["agrees_third"] > before["weights"]["agrees_third"]
 
 
 def test_the_choice_is_fitted_to_what_the_readers_say(sample_index, tmp_path):

@@ -1,0 +1,226 @@
+"""A few tables of a corpus as one SQLite database in memory, described as a registered source is.
+
+Rows keep their numbers (`rowid` is the row's number plus one), rows that are totals of others are left out, numbers
+and dates are stored as such. Only queries that were written here run on it, each with a deadline.
+"""
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from threading import Lock
+from time import monotonic
+
+import numpy as np
+
+from helios.errors import QueryFailed, QueryTimeout
+from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.reading.queries.keys import is_key, references
+from helios.reading.tables.headers import spelled_out
+from helios.reading.tables.sheet import Kind, Sheet, SheetColumn
+from helios.routing.formulation.plan import ColumnRef
+from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.sql import quoted
+from helios.sources.base import ValueHit
+from helios.sources.descriptor import Column, Descriptor, ForeignKey, RelationalSchema, TableSchema
+from helios.sources.lookup import StoredValue, ValueLookup
+
+SECONDS = 1.0
+"""Deadline of a query."""
+MOST_ROWS = 200
+SAMPLES = 5
+STEPS = 10_000
+"""Instructions of SQLite between two looks at the clock."""
+
+
+class TableDatabase:
+    """Tables by the names that queries know them by; threads may share it."""
+
+    kind = "tables"
+    language = Language.SQL
+
+    def __init__(self, sheets: Mapping[str, Sheet]) -> None:
+        """`sheets` by the ids of their tables, best first."""
+        self.name = "tables"
+        self.sheets = {name: sheet for name, sheet in zip(_table_names(sheets), sheets.values(), strict=True)}
+        self.columns = {name: _column_names(sheet) for name, sheet in self.sheets.items()}
+        schema = RelationalSchema("sqlite", tuple(self._described()))
+        self.view = SchemaView.of(schema)
+        self._descriptor = Descriptor(self.name, self.kind, self.language, schema, "")
+        self._values = ValueLookup.build(self._stored())
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        self._lock = Lock()
+        for name, sheet in self.sheets.items():
+            self._fill(name, sheet)
+        self._connection.execute("PRAGMA query_only = 1")
+
+    def __repr__(self) -> str:
+        return f"TableDatabase({', '.join(self.sheets)})"
+
+    def descriptor(self) -> Descriptor:
+        """Tables, columns, and the keys that names and values tell."""
+        return self._descriptor
+
+    def find_values(self, phrases: Sequence[str], *, limit: int = 5) -> tuple[ValueHit, ...]:
+        """Cells of text that resemble the phrases."""
+        return self._values.find(phrases, limit=limit)
+
+    def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
+        """Run a query; QueryTimeout after a second, QueryFailed where SQLite refuses it."""
+        with self._lock:
+            until = monotonic() + SECONDS
+            self._connection.set_progress_handler(lambda: int(monotonic() > until), STEPS)
+            try:
+                cursor = self._connection.execute(query.text)
+                rows = cursor.fetchmany(MOST_ROWS + 1)
+            except sqlite3.Error as error:
+                if monotonic() > until:
+                    raise QueryTimeout(SECONDS) from None
+                raise QueryFailed(f"{self.name}: {error}") from None
+        names = tuple(str(column[0]) for column in cursor.description or ())
+        return ResultSet(names, tuple(rows[:MOST_ROWS]), truncated="rows" if len(rows) > MOST_ROWS else None)
+
+    def refresh(self) -> None:
+        """Nothing changes."""
+
+    def check(self) -> None:
+        """It is open."""
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._connection.close()
+
+    def is_date(self, column: ColumnRef) -> bool:
+        """Whether a column holds dates."""
+        return self._column(column).kind is Kind.DATE
+
+    def is_key(self, column: ColumnRef) -> bool:
+        """Whether a column has each value once."""
+        return is_key(self._column(column))
+
+    def is_amount(self, column: ColumnRef) -> bool:
+        """Whether a column holds numbers that can be added: no keys of rows, no numbers that name them, no years."""
+        found = self._column(column)
+        seen = self.view.column(column)
+        named = {"id", "code", "number", "year"} & set(seen.words[-1:])
+        return found.kind is Kind.NUMBER and not seen.key and not named
+
+    def _column(self, column: ColumnRef) -> SheetColumn:
+        return self.sheets[column.table].columns[self.columns[column.table].index(column.column)]
+
+    def cell(self, table: str, row: int, column: str) -> tuple[int, str]:
+        """(number of the column, its text) of a cell; `row` counts from 0."""
+        number = self.columns[table].index(column)
+        return number, self.sheets[table].columns[number].cells[row]
+
+    def _described(self) -> Iterator[TableSchema]:
+        found = references(self.sheets, {name: name for name in self.sheets})
+        referred = {(one.referred, one.key) for one in found}
+        for name, sheet in self.sheets.items():
+            own = self.columns[name]
+            foreign = {one.column: one for one in found if one.table == name}
+            keys = [number for number in range(len(own)) if (name, number) in referred]
+            if not keys:
+                keys = [number for number in range(min(1, len(own))) if _is_named_key(sheet.columns[number])]
+            columns = tuple(
+                Column(
+                    own[at], _type(sheet.columns[at]), samples=_samples(sheet.columns[at]), primary_key=at in keys[:1]
+                )
+                for at in range(len(own))
+            )
+            joins = tuple(
+                ForeignKey((own[at],), one.referred, (self.columns[one.referred][one.key],))
+                for at, one in foreign.items()
+            )
+            yield TableSchema(name, columns, joins, row_count=sheet.size)
+
+    def _stored(self) -> Iterator[StoredValue]:
+        for name, sheet in self.sheets.items():
+            for label, column in zip(self.columns[name], sheet.columns, strict=False):
+                if column.kind is Kind.TEXT:
+                    cells = (column.cells[at].strip() for at in np.flatnonzero(sheet.counted))
+                    for value in dict.fromkeys(cells):
+                        if value:
+                            yield StoredValue((name, label), value)
+
+    def _fill(self, name: str, sheet: Sheet) -> None:
+        own = self.columns[name]
+        kinds = {Kind.NUMBER: "NUMERIC", Kind.DATE: "TEXT", Kind.TEXT: "TEXT"}
+        described = ", ".join(f"{quoted(own[at])} {kinds[sheet.columns[at].kind]}" for at in range(len(own)))
+        self._connection.execute(f"CREATE TABLE {quoted(name)} ({described})")
+        stored = [_values(column) for column in sheet.columns[: len(own)]]
+        rows = ([int(at) + 1, *(column[at] for column in stored)] for at in np.flatnonzero(sheet.counted))
+        marks = ", ".join("?" * (len(own) + 1))
+        labels = ", ".join(["rowid", *map(quoted, own)])
+        self._connection.execute("BEGIN")
+        self._connection.executemany(f"INSERT INTO {quoted(name)} ({labels}) VALUES ({marks})", rows)
+        self._connection.execute("COMMIT")
+
+
+def _table_names(sheets: Mapping[str, Sheet]) -> list[str]:
+    """A name of its own for each table: the last part of its title, with the section where that is not enough."""
+    titles = [re.split(r"[/\\]", sheet.table.title or "table")[-1].strip() or "table" for sheet in sheets.values()]
+    counts = Counter(title.casefold() for title in titles)
+    names: dict[str, None] = {}
+    for title, sheet in zip(titles, sheets.values(), strict=True):
+        name = title
+        if counts[title.casefold()] > 1 and sheet.table.section:
+            name = f"{title} {sheet.table.section}"
+        if name.casefold() in {known.casefold() for known in names}:
+            name = next(f"{name} {n}" for n in range(2, len(sheets) + 2) if f"{name} {n}" not in names)
+        names[name] = None
+    return list(names)
+
+
+def _column_names(sheet: Sheet) -> list[str]:
+    """A name of its own for each column of the file, short forms written out; `rowid` is taken."""
+    headers = [column.header for column in sheet.columns[: len(sheet.columns) - bool(sheet.names)]]
+    names: list[str] = []
+    for number, header in enumerate(headers, start=1):
+        name = " ".join(spelled_out(header).split()) or f"column {number}"
+        taken = {"rowid", "oid", "_rowid_", *(known.casefold() for known in names)}
+        while name.casefold() in taken:
+            name = f"{name} {number}"
+        names.append(name)
+    return names
+
+
+def _is_named_key(column: SheetColumn) -> bool:
+    return is_key(column) and column.header.casefold().endswith("id")
+
+
+def _type(column: SheetColumn) -> str:
+    if column.kind is Kind.NUMBER:
+        return "INTEGER" if _are_whole(column) else "REAL"
+    return "DATE" if column.kind is Kind.DATE else "TEXT"
+
+
+def _are_whole(column: SheetColumn) -> bool:
+    known = column.values[np.isfinite(column.values)]
+    return bool((known == np.floor(known)).all())
+
+
+def _samples(column: SheetColumn) -> tuple[str, ...]:
+    counts = Counter(str(value) for value in _values(column) if value is not None)
+    return tuple(value[:40] for value, _ in counts.most_common(SAMPLES))
+
+
+def _values(column: SheetColumn) -> list[str | int | float | None]:
+    """The cells as they are stored: numbers, ISO dates, texts, None for nothing."""
+    if column.kind is Kind.TEXT:
+        return [cell.strip() or None for cell in column.cells]
+    whole = _are_whole(column)
+    return [
+        (cell.strip() or None) if not np.isfinite(value)
+        else _iso(float(value)) if column.kind is Kind.DATE
+        else int(value) if whole else float(value)
+        for cell, value in zip(column.cells, column.values.tolist(), strict=True)
+    ]  # fmt: skip
+
+
+def _iso(days: float) -> str | None:
+    try:
+        return date.fromordinal(int(days)).isoformat()
+    except (OverflowError, ValueError):
+        return None

@@ -1,0 +1,187 @@
+"""The reader that asks tables as a database: a question is planned in SQL over the tables of its evidence.
+
+The other reader of tables compares programs over one table; this one joins, groups and combines, by the plans of
+`helios.routing.formulation`, and is right more often where questions use the words of tables and columns.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from helios.bounded import Bounded
+from helios.errors import SourceError
+from helios.executors.base import Language, NativeQuery
+from helios.executors.values import Value
+from helios.reading.base import Citation
+from helios.reading.queries.database import TableDatabase
+from helios.reading.queries.fitting import adds_up, fitted
+from helios.reading.tables.sheet import Sheet
+from helios.routing.formulation.asking import asks_nothing
+from helios.routing.formulation.confidence import LACKING
+from helios.routing.formulation.generator import read_question, tried
+from helios.routing.formulation.plan import ColumnRef, Plan, Term
+from helios.routing.formulation.sql import render
+from helios.types import Evidence, SegmentId
+
+TABLES = 6
+"""Tables of the evidence that are asked, best first."""
+CELLS = 100_000
+"""Cells of the tables of a question in all."""
+KEPT = 8
+"""Databases that are kept ready."""
+MOST_ITEMS = 30
+"""Rows of an answer that are listed; a longer list is no answer to read."""
+MOST_CELLS = 50
+
+
+class ReadSheet(Protocol):
+    """What is known of a table that was read; here its sheet alone is used."""
+
+    @property
+    def sheet(self) -> Sheet: ...
+
+
+class Sheets(Protocol):
+    """Tables that are ready for questions, by their ids (`helios.reading.tables.reader.Sheets`)."""
+
+    def get(self, table_id: str) -> ReadSheet | None:
+        """None for a table that is too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """What a query gives, and how often such queries are right."""
+
+    text: str
+    query: str
+    explanation: str
+    citations: tuple[Citation, ...]
+    confidence: float
+
+
+class QueryReader:
+    """Asks the tables of the evidence in SQL; threads may share it."""
+
+    def __init__(self, sheets: Sheets) -> None:
+        self.sheets = sheets
+        self._kept: Bounded[tuple[str, ...], TableDatabase] = Bounded(KEPT)
+
+    def over(self, sheets: Sheets) -> "QueryReader":
+        """The same over other tables."""
+        return QueryReader(sheets)
+
+    def read(self, question: str, evidence: Evidence) -> list[QueryAnswer]:
+        """Answers, likeliest first; none where nothing in the question fits the tables."""
+        if asks_nothing(question):
+            return []
+        database = self.database(evidence)
+        if database is None or not database.sheets:
+            return []
+        plans: dict[str, Plan] = {}
+
+        def write(plan: Plan) -> NativeQuery:
+            meant = fitted(plan, is_date=database.is_date, is_key=database.is_key)
+            query = NativeQuery(Language.SQL, render(meant, "sqlite"))
+            plans[query.text] = meant
+            return query
+
+        readings = [
+            one for one in read_question(question, database.view, database.find_values)
+            if adds_up(one.plan, database.is_amount)
+        ]  # fmt: skip
+        found: dict[str, QueryAnswer] = {}
+        for candidate in tried(question, readings, write, database.execute):
+            said = _answer(database, plans[candidate.query.text], candidate.query)
+            if said is not None and said.text not in found:
+                doubtful = said.text == "0" or _leaves_numbers(candidate.explanation)
+                chance = candidate.confidence * (LACKING if doubtful else 1.0)
+                found[said.text] = replace(said, confidence=chance, explanation=candidate.explanation)
+        return sorted(found.values(), key=lambda answer: -answer.confidence)
+
+    def database(self, evidence: Evidence) -> TableDatabase | None:
+        """The first tables of the evidence; None without any."""
+        ids = dict.fromkeys(edge.segment.segment_id.table_id for edge in evidence.edges if edge.segment is not None)
+        chosen = tuple(ids)[:TABLES]
+        return self._kept.of(chosen, lambda: self._opened(chosen)) if chosen else None
+
+    def _opened(self, chosen: Sequence[str]) -> TableDatabase:
+        """These tables as long as they are not too large together; at least of the first that can be read."""
+        sheets: dict[str, Sheet] = {}
+        cells = 0
+        for table_id in chosen:
+            read = self.sheets.get(table_id)
+            if read is not None:
+                cells += read.sheet.size * len(read.sheet.columns)
+                if sheets and cells > CELLS:
+                    break
+                sheets[table_id] = read.sheet
+        return TableDatabase(sheets)
+
+
+def _leaves_numbers(explanation: str) -> bool:
+    """Whether a number of the question has no part in the query."""
+    return any(c.isdigit() for c in explanation.partition("; not read: ")[2])
+
+
+def _answer(database: TableDatabase, plan: Plan, query: NativeQuery) -> QueryAnswer | None:
+    """A result as it is said, with the cells that it stands in; None for none, and for more than can be listed."""
+    result = database.execute(query)
+    rows = [row for row in result.rows if any(value is not None for value in row)]
+    if not rows or len(rows) > MOST_ITEMS:
+        return None
+    places = _places(database, plan)
+    cells = places if places is not None and len(places) == len(result.rows) else None
+    items: list[str] = []
+    citations: dict[Citation, None] = {}
+    for number, row in enumerate(result.rows):
+        if all(value is None for value in row):
+            continue
+        said = []
+        for at, value in enumerate(row):
+            place = None if cells is None else cells[number][at]
+            said.append(_said(value) if place is None else place.text)
+            if place is not None:
+                citations[place] = None
+        items.append(" ".join(part for part in said if part))
+    listed = ", ".join(dict.fromkeys(items))
+    return QueryAnswer(listed, query.text, "", tuple(citations)[:MOST_CELLS], 0.0)
+
+
+def _places(database: TableDatabase, plan: Plan) -> list[list[Citation | None]] | None:
+    """The cell of each value of each row; None where a plan's values stand in no cells."""
+    if plan.combined is not None or plan.group or plan.having:
+        return None
+    if any(term.aggregate is not None for term in plan.select):
+        return None
+    tables = dict.fromkeys(term.column.table for term in plan.select if term.column is not None)
+    asked = tuple(Term(ColumnRef(table, "rowid")) for table in tables)
+    try:
+        probe = plan.with_(select=(*plan.select, *asked), distinct=False)
+        result = database.execute(NativeQuery(Language.SQL, render(probe, "sqlite")))
+    except SourceError:
+        return None
+    rows = result.rows
+    if plan.distinct:
+        rows = tuple({row[: len(plan.select)]: row for row in reversed(rows)}.values())[::-1]
+    found = []
+    for row in rows:
+        at = dict(zip(tables, row[len(plan.select) :], strict=True))
+        found.append([_place(database, term, at) for term in plan.select])
+    return found
+
+
+def _place(database: TableDatabase, term: Term, rows: Mapping[str, Value]) -> Citation | None:
+    assert term.column is not None
+    table, row = term.column.table, rows[term.column.table]
+    assert isinstance(row, int)
+    sheet = database.sheets[table]
+    number, _ = database.cell(table, row - 1, term.column.column)
+    ((at, column),) = sheet.places(row - 1, number)
+    text = sheet.table.rows[at][column]
+    return Citation(text, SegmentId(sheet.table.table_id, at), column, end=len(text)) if text else None
+
+
+def _said(value: Value) -> str:
+    if isinstance(value, float):
+        return f"{value:.10g}" if value != int(value) else str(int(value))
+    return "" if value is None else str(value)

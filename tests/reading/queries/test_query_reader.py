@@ -1,0 +1,147 @@
+"""Tables of a folder asked as a database, in real SQLite: what is joined, counted and summed, and where it stands."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from helios.errors import QueryFailed, QueryTimeout
+from helios.executors.base import Language, NativeQuery
+from helios.reading.queries.database import TableDatabase
+from helios.reading.queries.keys import Reference, references
+from helios.reading.queries.reader import QueryReader
+from helios.reading.tables.sheet import Sheet
+from helios.routing.formulation.plan import ColumnRef
+from helios.types import Evidence, EvidenceEdge, Origin, Segment, SegmentId, Table
+
+DEPOTS = Table("depots", "depots", ("Depot ID", "City", "Opened"),
+    (("D1", "Leeds", "3 May 2011"), ("D2", "Hull", "12 June 2015"), ("D3", "York", "1 March 2019")),
+)  # fmt: skip
+VANS = Table("vans", "vans", ("Plate", "Depot ID", "Make", "Mileage"),
+    (
+        ("AB12 CDE", "D1", "Transit", "41,200"), ("FG34 HIJ", "D1", "Vivaro", "18,050"),
+        ("KL56 MNO", "D2", "Transit", "77,900"), ("PQ78 RST", "D2", "Master", "9,400"),
+        ("UV90 WXY", "D2", "Vivaro", "30,000"), ("Total", "", "", "176,550"),
+    ),
+)  # fmt: skip
+
+
+@dataclass
+class Read:
+    sheet: Sheet
+
+
+class Files:
+    """Tables by their ids, as an index would give them."""
+
+    def __init__(self, *tables: Table) -> None:
+        self.tables = {table.table_id: table for table in tables}
+
+    def get(self, table_id: str) -> Read | None:
+        table = self.tables.get(table_id)
+        return None if table is None else Read(Sheet.of(table))
+
+    def evidence(self, question: str) -> Evidence:
+        edges = [
+            EvidenceEdge(
+                rank, 1.0, 0.5, Origin.LINKED,
+                Segment(SegmentId(table.table_id, 0), table.title, "", table.header, table.rows[0]), None,
+            )
+            for rank, table in enumerate(self.tables.values(), start=1)
+        ]  # fmt: skip
+        return Evidence(question, tuple(edges), present=0.8)
+
+
+@pytest.fixture
+def files() -> Files:
+    return Files(VANS, DEPOTS)
+
+
+def answers(files: Files, question: str):
+    return QueryReader(files).read(question, files.evidence(question))
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How many vans are there?", "5"),
+        ("How many vans does each depot have? Show the city and the count.", "2 Leeds, 3 Hull"),
+        ("What is the total mileage of the vans?", "176550"),
+        ("How many depots opened after 2015?", "1"),
+        ("What is the average mileage per van?", "35310"),
+        ("What are the cities of the depots that have a Transit?", "Leeds, Hull"),
+        ("What is the plate of the van with the highest mileage?", "KL56 MNO"),
+        ("What is the mileage of the van with plate AB12 CDE?", "41,200"),
+        ("List the plates of the vans of the depot in Leeds.", "AB12 CDE, FG34 HIJ"),
+        ("Which depots have no vans? Give their city.", "York"),
+    ],
+)
+def test_answers(files, question, text):
+    """Totals of the file are not counted twice; cells are said as they stand."""
+    assert answers(files, question)[0].text == text
+
+
+def test_cells_are_cited(files):
+    best = answers(files, "List the plates of the vans of the depot in Leeds.")[0]
+    assert [(one.segment_id, one.column, one.text) for one in best.citations] == [
+        (SegmentId("vans", 0), 0, "AB12 CDE"), (SegmentId("vans", 1), 0, "FG34 HIJ"),
+    ]  # fmt: skip
+    assert "JOIN" in best.query
+    assert 0 < best.confidence < 1
+
+
+@pytest.mark.parametrize(
+    "question", ["Vans are kept at depots.", "Why is the sea blue?", "", "How many", "'; DROP TABLE vans"]
+)
+def test_what_asks_nothing_of_the_tables(files, question):
+    for found in answers(files, question):
+        assert found.confidence < 0.35
+
+
+@pytest.mark.parametrize("question", ["How many vans in 2031?", "How many vans for 17 people?"])
+def test_doubts(files, question):
+    """Nothing that is counted, and a number of the question that the query leaves out."""
+    sure, unsure = answers(files, "How many vans are there?"), answers(files, question)
+    assert not unsure or unsure[0].confidence < 0.6 * sure[0].confidence
+
+
+def test_years_and_keys_are_not_added(files):
+    database = QueryReader(files).database(files.evidence(""))
+    assert database.is_amount(ColumnRef("vans", "Mileage"))
+    assert not database.is_amount(ColumnRef("depots", "Depot ID"))
+    assert not database.is_amount(ColumnRef("depots", "Opened"))
+
+
+def test_no_tables():
+    assert QueryReader(Files()).read("How many vans are there?", Evidence("", ())) == []
+
+
+def test_keys_are_read_from_names_and_values():
+    sheets = {"vans": Sheet.of(VANS), "depots": Sheet.of(DEPOTS)}
+    assert references(sheets, {name: name for name in sheets}) == [Reference("vans", 1, "depots", 0)]
+
+
+def test_numbers_that_agree_by_chance_are_no_key():
+    rooms = Table("rooms", "rooms", ("Number", "Floor"), (("1", "1"), ("2", "1"), ("3", "2")))
+    guests = Table("guests", "guests", ("Guest", "Nights"), (("Ann", "2"), ("Bob", "1"), ("Cem", "3")))
+    sheets = {"rooms": Sheet.of(rooms), "guests": Sheet.of(guests)}
+    assert references(sheets, {name: name for name in sheets}) == []
+
+
+def test_names_that_cannot_be_used_as_they_are():
+    table = Table("t", 'a "b"', ("", "Qty", "qty", "rowid", "x;y"), (("1", "2", "3", "4", "5"),) * 2)
+    twin = Table("u", 'a "b"', ("A",), (("1",), ("2",)))
+    database = TableDatabase({"t": Sheet.of(table), "u": Sheet.of(twin)})
+    assert len(database.sheets) == 2
+    (names, _) = database.columns.values()
+    assert len({name.casefold() for name in names}) == 5
+    assert "rowid" not in names
+
+
+def test_a_query_has_a_deadline_and_writes_nothing(files):
+    database = QueryReader(files).database(files.evidence(""))
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
+    with pytest.raises(QueryTimeout, match="stopped after 1 s"):
+        database.execute(NativeQuery(Language.SQL, endless))
+    with pytest.raises(QueryFailed):
+        database.execute(NativeQuery(Language.SQL, 'DELETE FROM "vans"'))
+    assert len(database.execute(NativeQuery(Language.SQL, 'SELECT * FROM "vans"'))) == 5
