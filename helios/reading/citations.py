@@ -26,6 +26,7 @@ def checked(answer: Answer, corpus: Corpus) -> Answer:
         else:
             kept.append(citation)
             supported = supported or holds(source or "", answer.text)
+    supported = supported or _is_listed(answer.text, kept)
     support = Support.UNSUPPORTED if not kept else Support.CHECKED if supported else Support.CITED
     return replace(answer, citations=tuple(kept), dropped=tuple(dropped), support=support)
 
@@ -60,6 +61,14 @@ def holds(source: str, answer: str) -> bool:
     """Whether an answer stands in a text, word by word; an answer without words never does."""
     words = " ".join(terms_of(answer))
     return bool(words) and f" {words} " in f" {' '.join(terms_of(source))} "
+
+
+def _is_listed(answer: str, kept: list[Citation]) -> bool:
+    """Whether an answer is a list, and every word of it stands in a cited cell or sentence."""
+    items = answer.split(", ")
+    return 1 < len(items) <= len(kept) and set(terms_of(answer)) <= {
+        term for citation in kept for term in terms_of(citation.text)
+    }
 
 
 def describe(citation: Citation) -> str:

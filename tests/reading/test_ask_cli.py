@@ -19,7 +19,8 @@ def run(*arguments):
 def reader(reader_folder) -> list[str]:
     """The options that choose a reader of twenty questions, and take what it says however unsure it is."""
     return ["--set", f"advanced.reading.model={reader_folder}", "--set", "reading.least=0", "--set",
-            "advanced.reading.present=0", "--set", "advanced.reading.least_read=0"]  # fmt: skip
+            "advanced.reading.present=0", "--set", "advanced.reading.least_read=0",
+            "--set", "advanced.reading.queries=false"]  # fmt: skip
 
 
 def test_json_has_the_answer_and_where_it_stands(sample_index, reader):

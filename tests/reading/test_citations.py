@@ -38,6 +38,18 @@ def test_true_citations_are_kept(corpus, cell, sentence):
     assert not result.dropped
 
 
+def test_a_list_is_checked_item_by_item(corpus):
+    table = corpus.tables[0]
+    first, second = (
+        Citation(text, SegmentId(table.table_id, row), 0, end=len(text))
+        for row, text in enumerate(cells[0] for cells in table.rows[:2])
+    )
+    listed = f"{first.text}, {second.text}"
+    assert checked(answer(listed, first, second), corpus).support is Support.CHECKED
+    assert checked(answer(listed, first, first), corpus).support is Support.CITED
+    assert checked(answer(f"{listed}, more", first, second), corpus).support is Support.CITED
+
+
 def test_a_title_can_be_cited(corpus):
     passage = corpus.passages[0]
     citation = Citation(passage.title, passage_id=passage.passage_id, start=0, end=len(passage.title))
