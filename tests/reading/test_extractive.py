@@ -85,7 +85,7 @@ def replace_least(reader: ExtractiveReader) -> ExtractiveReader:
     """The same reader, which answers however unsure it is."""
     return ExtractiveReader(
         reader.ranker, reader.vectors, spans=reader.spans, tables=reader.tables, passages=reader.passages,
-        choice=reader.choice, edges=reader.edges,
+        queries=reader.queries, choice=reader.choice, edges=reader.edges,
     )  # fmt: skip
 
 
