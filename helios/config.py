@@ -332,7 +332,7 @@ class AdvancedReadingSettings(Section):
     queries: bool = True
     """Also ask the tables of the evidence in SQL, as databases are asked: joins, groups, sums."""
     choice: str | None = None
-    least_read: float = Field(default=0.35, ge=0.0, le=1.0)
+    least_read: float = Field(default=0.4, ge=0.0, le=1.0)
     """The same of one that is read in a table or a text and no span: with less, too many would be wrong."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""

