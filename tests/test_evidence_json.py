@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 from helios.cli import build_app
 from helios.engine import Engine
 from helios.evidence_json import VERSION, evidence_schema
-from helios.types import Computation, Evidence, EvidenceEdge, Link, Origin, Passage, Segment, SegmentId, TokenMatch
+from helios.types import (
+    Computation, ContextMatch, ContextWeight, Evidence, EvidenceEdge, Link, Origin, Passage, Segment, SegmentId,
+    TokenMatch,
+)  # fmt: skip
 
 QUESTION = "Into which sea does the longest river in the table of European rivers flow?"
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
@@ -22,12 +25,14 @@ WHOLE = Evidence(
     "?",
     (
         EvidenceEdge(1, -0.5, 0.4, Origin.EXPANDED, SEGMENT, PASSAGE, (Link(0, 0, 4, 0.9),),
-                     (TokenMatch("river", "river", 0.8, "sentence:0"),)),
+                     (TokenMatch("river", "river", 0.8, "sentence:0"),),
+                     context=(ContextMatch("tags.name", "alps", "Aare", 0.7, 0.2),)),
         EvidenceEdge(2, 1.5, 0.1, Origin.AGGREGATED, SEGMENT, None, rejected=True),
         EvidenceEdge(3, 0.0, 0.0, Origin.LINKED, None, PASSAGE),
     ),
     {"begin": 1.25}, ("a note",), True,
     Computation("largest km", 0.5, (SegmentId("t", 1),), ((SegmentId("t", 1), 1, "288"),)), 0.7, 3,
+    context=(ContextWeight("tags.name", 2, 1.0, 0.3),),
 )  # fmt: skip
 
 
