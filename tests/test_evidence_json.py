@@ -13,7 +13,16 @@ from helios.cli import build_app
 from helios.engine import Engine
 from helios.evidence_json import VERSION, evidence_schema
 from helios.types import (
-    Computation, ContextMatch, ContextWeight, Evidence, EvidenceEdge, Link, Origin, Passage, Segment, SegmentId,
+    Computation,
+    ContextMatch,
+    ContextWeight,
+    Evidence,
+    EvidenceEdge,
+    Link,
+    Origin,
+    Passage,
+    Segment,
+    SegmentId,
     TokenMatch,
 )  # fmt: skip
 
