@@ -103,8 +103,7 @@ class TableDatabase:
         """Whether a column holds numbers that can be added: no keys of rows, no numbers that name them, no years."""
         found = self._column(column)
         seen = self.view.column(column)
-        named = {"id", "code", "number", "year"} & set(seen.words[-1:])
-        return found.kind is Kind.NUMBER and not seen.key and not named
+        return found.is_amount and not seen.key and seen.words[-1:] != ("year",)
 
     def _column(self, column: ColumnRef) -> SheetColumn:
         return self.sheets[column.table].columns[self.columns[column.table].index(column.column)]

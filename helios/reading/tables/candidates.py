@@ -138,6 +138,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
     columns = range(min(len(sheet.columns), MOST_COLUMNS))
     comparable = [c for c in columns if sheet.columns[c].kind is not Kind.TEXT]
     numbers = [c for c in comparable if sheet.columns[c].kind is Kind.NUMBER]
+    amounts = [c for c in numbers if sheet.columns[c].is_amount]
     groups = [c for c in columns if 1 < sheet.columns[c].distinct < sheet.size]
     op = {name: number for number, name in enumerate(OPS)}
     adding = any(wording.has(cue) for cue in ("sum", "average", "much"))
@@ -156,7 +157,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
             yield op[Op.COUNT], number, -1, -1, 0, 1
             yield from ((op[Op.DISTINCT], number, c, -1, 0, 1) for c in groups if c not in used)
         if (adding or wording.has("count")) and by_words:
-            yield from ((kind, number, c, -1, 0, 1) for c in numbers for kind in (op[Op.SUM], op[Op.AVERAGE]))
+            yield from ((kind, number, c, -1, 0, 1) for c in amounts for kind in (op[Op.SUM], op[Op.AVERAGE]))
         if wording.has("whether") and len({match.column for match in chosen}) > 1 and by_words:
             yield op[Op.WHETHER], number, -1, -1, 0, 1
         if wording.orders and ordered < SETS_ORDERED and by_words:
@@ -169,7 +170,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
                     yield from (
                         (op[Op.TOP_SUM], number, c, order, down, place)
                         for c in groups
-                        if c not in used and c != order and order in numbers
+                        if c not in used and c != order and order in amounts
                     )
 
 

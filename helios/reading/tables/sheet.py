@@ -36,6 +36,11 @@ _TOTALS = frozenset(
     ("total", "totals", "sum", "sums", "subtotal", "gesamt", "summe", "insgesamt", "totaux", "somme", "suma", "totales")
     + ("合计", "总计", "总数", "小计")
 )
+_YEARS = frozenset(("year", "jahr", "année", "annee", "año"))
+_NUMBERING = frozenset(
+    ("id", "number", "code", "reference", "nr", "nummer", "numéro", "numero", "número", "código")
+    + ("编号", "序号")
+)  # fmt: skip
 
 
 _FIRST_NAMES = frozenset(
@@ -80,6 +85,16 @@ class SheetColumn:
     def distinct(self) -> int:
         """Different values."""
         return int(self.keys.max(initial=-1)) + 1
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether it holds numbers that can be added: neither years nor numbers that tell the rows apart."""
+        if self.kind is not Kind.NUMBER:
+            return False
+        words = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", spelled_out(self.header)).casefold())
+        last = words[-1] if words else ""
+        filled = int((self.keys >= 0).sum())
+        return last not in _YEARS and not (last in _NUMBERING and self.distinct == filled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,3 +56,20 @@ def test_values_are_found_by_their_words():
 
 def test_each_chinese_character_is_a_word():
     assert words_of("数学成绩 98") == ["数", "学", "成", "绩", "98"]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "amount"),
+    [
+        ("No.", ("1", "2", "3"), False),
+        ("Invoice number", ("104", "105", "107"), False),
+        ("joinedYear", ("2019", "2020", "2020"), False),
+        ("Number", ("4", "4", "12"), True),
+        ("No. of guests", ("1", "2", "3"), True),
+        ("Price", ("£1", "£2", "£3"), True),
+        ("Name", ("a", "b", "c"), False),
+    ],
+)
+def test_what_can_be_added(header, cells, amount):
+    sheet = Sheet.of(Table("t", "t", (header,), tuple((cell,) for cell in cells)))
+    assert sheet.columns[0].is_amount is amount
