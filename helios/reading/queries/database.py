@@ -30,6 +30,12 @@ SECONDS = 1.0
 """Deadline of a query."""
 MOST_ROWS = 200
 SAMPLES = 5
+MOST_COLUMNS = 200
+"""Columns of a table that are asked; a wider one is left to the other readers from there on."""
+MOST_NAME = 80
+"""Characters of a name."""
+LARGEST_WHOLE = 2**62
+"""Whole numbers up to which they are stored as such."""
 STEPS = 10_000
 """Instructions of SQLite between two looks at the clock."""
 
@@ -139,9 +145,8 @@ class TableDatabase:
             for label, column in zip(self.columns[name], sheet.columns, strict=False):
                 if column.kind is Kind.TEXT:
                     cells = (column.cells[at].strip() for at in np.flatnonzero(sheet.counted))
-                    for value in dict.fromkeys(cells):
-                        if value:
-                            yield StoredValue((name, label), value)
+                    for value in filter(None, map(_stored, dict.fromkeys(cells))):
+                        yield StoredValue((name, label), value)
 
     def _fill(self, name: str, sheet: Sheet) -> None:
         own = self.columns[name]
@@ -149,7 +154,7 @@ class TableDatabase:
         described = ", ".join(f"{quoted(own[at])} {kinds[sheet.columns[at].kind]}" for at in range(len(own)))
         self._connection.execute(f"CREATE TABLE {quoted(name)} ({described})")
         stored = [_values(column) for column in sheet.columns[: len(own)]]
-        rows = ([int(at) + 1, *(column[at] for column in stored)] for at in np.flatnonzero(sheet.counted))
+        rows = ([int(at) + 1, *(column[at] for column in stored)] for at in np.flatnonzero(sheet.counted).tolist())
         marks = ", ".join("?" * (len(own) + 1))
         labels = ", ".join(["rowid", *map(quoted, own)])
         self._connection.execute("BEGIN")
@@ -159,13 +164,13 @@ class TableDatabase:
 
 def _table_names(sheets: Mapping[str, Sheet]) -> list[str]:
     """A name of its own for each table: the last part of its title, with the section where that is not enough."""
-    titles = [re.split(r"[/\\]", sheet.table.title or "table")[-1].strip() or "table" for sheet in sheets.values()]
+    titles = [_named(re.split(r"[/\\]", sheet.table.title or "")[-1]) or "table" for sheet in sheets.values()]
     counts = Counter(title.casefold() for title in titles)
     names: dict[str, None] = {}
     for title, sheet in zip(titles, sheets.values(), strict=True):
         name = title
         if counts[title.casefold()] > 1 and sheet.table.section:
-            name = f"{title} {sheet.table.section}"
+            name = _named(f"{title} {sheet.table.section}")
         if name.casefold() in {known.casefold() for known in names}:
             name = next(f"{name} {n}" for n in range(2, len(sheets) + 2) if f"{name} {n}" not in names)
         names[name] = None
@@ -174,15 +179,26 @@ def _table_names(sheets: Mapping[str, Sheet]) -> list[str]:
 
 def _column_names(sheet: Sheet) -> list[str]:
     """A name of its own for each column of the file, short forms written out; `rowid` is taken."""
-    headers = [column.header for column in sheet.columns[: len(sheet.columns) - bool(sheet.names)]]
+    headers = [column.header for column in sheet.columns[: len(sheet.columns) - bool(sheet.names)]][:MOST_COLUMNS]
     names: list[str] = []
     for number, header in enumerate(headers, start=1):
-        name = " ".join(spelled_out(header).split()) or f"column {number}"
+        name = _named(spelled_out(header)) or f"column {number}"
         taken = {"rowid", "oid", "_rowid_", *(known.casefold() for known in names)}
         while name.casefold() in taken:
             name = f"{name} {number}"
         names.append(name)
     return names
+
+
+def _named(text: str) -> str:
+    """A name that SQL can say: printable characters, no longer than can be read."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(printable.split())[:MOST_NAME].strip()
+
+
+def _stored(text: str) -> str | None:
+    """A cell's text as it is stored, None for nothing; halves of characters are replaced."""
+    return text.strip().encode("utf-8", "replace").decode("utf-8") or None
 
 
 def _is_named_key(column: SheetColumn) -> bool:
@@ -197,7 +213,7 @@ def _type(column: SheetColumn) -> str:
 
 def _are_whole(column: SheetColumn) -> bool:
     known = column.values[np.isfinite(column.values)]
-    return bool((known == np.floor(known)).all())
+    return bool((known == np.floor(known)).all() and (np.abs(known) < LARGEST_WHOLE).all())
 
 
 def _samples(column: SheetColumn) -> tuple[str, ...]:
@@ -208,10 +224,10 @@ def _samples(column: SheetColumn) -> tuple[str, ...]:
 def _values(column: SheetColumn) -> list[str | int | float | None]:
     """The cells as they are stored: numbers, ISO dates, texts, None for nothing."""
     if column.kind is Kind.TEXT:
-        return [cell.strip() or None for cell in column.cells]
+        return [_stored(cell) for cell in column.cells]
     whole = _are_whole(column)
     return [
-        (cell.strip() or None) if not np.isfinite(value)
+        _stored(cell) if not np.isfinite(value)
         else _iso(float(value)) if column.kind is Kind.DATE
         else int(value) if whole else float(value)
         for cell, value in zip(column.cells, column.values.tolist(), strict=True)

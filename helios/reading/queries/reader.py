@@ -26,7 +26,7 @@ from helios.types import Evidence, SegmentId
 TABLES = 6
 """Tables of the evidence that are asked, best first."""
 CELLS = 100_000
-"""Cells of the tables of a question in all."""
+"""Cells of the tables of a question in all; a table that does not fit in is left to the other readers."""
 KEPT = 8
 """Databases that are kept ready."""
 MOST_ITEMS = 30
@@ -111,10 +111,10 @@ class QueryReader:
         for table_id in chosen:
             read = self.sheets.get(table_id)
             if read is not None:
-                cells += read.sheet.size * len(read.sheet.columns)
-                if sheets and cells > CELLS:
-                    break
-                sheets[table_id] = read.sheet
+                size = read.sheet.size * len(read.sheet.columns)
+                if cells + size <= CELLS:
+                    cells += size
+                    sheets[table_id] = read.sheet
         return TableDatabase(sheets)
 
 

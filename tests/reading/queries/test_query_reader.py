@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helios.errors import QueryFailed, QueryTimeout
 from helios.executors.base import Language, NativeQuery
@@ -11,6 +13,7 @@ from helios.reading.queries.keys import Reference, references
 from helios.reading.queries.reader import QueryReader
 from helios.reading.tables.sheet import Sheet
 from helios.routing.formulation.plan import ColumnRef
+from helios.routing.formulation.sql import quoted
 from helios.types import Evidence, EvidenceEdge, Origin, Segment, SegmentId, Table
 
 DEPOTS = Table("depots", "depots", ("Depot ID", "City", "Opened"),
@@ -135,6 +138,36 @@ def test_names_that_cannot_be_used_as_they_are():
     (names, _) = database.columns.values()
     assert len({name.casefold() for name in names}) == 5
     assert "rowid" not in names
+
+
+CELLS = st.one_of(
+    st.text(st.characters(), max_size=12),
+    st.sampled_from(
+        ["", "12", "1e400", "9" * 25, "-" + "9" * 30, "2020-02-30", "31 May 0001", "\x00", "\ud800", "NULL"]
+    ),
+)
+
+
+@given(
+    headers=st.lists(CELLS, min_size=1, max_size=4), rows=st.lists(st.lists(CELLS, min_size=4, max_size=4), max_size=6),
+    title=CELLS,
+)  # fmt: skip
+def test_any_table_can_be_asked(headers, rows, title):
+    table = Table(
+        "t", title, tuple(headers), tuple(tuple(row[: len(headers)]) for row in rows) or (("x",) * len(headers),)
+    )
+    files = Files(table)
+    for question in ("How many are there?", f"What is the largest {headers[0]}?", f"Which {title} has {rows}?"):
+        for found in answers(files, question):
+            assert 0 <= found.confidence <= 1
+    database = TableDatabase({"t": Sheet.of(table)})
+    (name,) = database.sheets
+    assert len(database.execute(NativeQuery(Language.SQL, f"SELECT * FROM {quoted(name)}"))) <= len(table.rows)
+
+
+def test_a_wide_table_is_asked_in_part():
+    wide = Table("w", "wide", tuple(f"c{n}" for n in range(3000)), (("1",) * 3000,) * 2)
+    assert len(TableDatabase({"w": Sheet.of(wide)}).columns["wide"]) == 200
 
 
 def test_a_query_has_a_deadline_and_writes_nothing(files):
