@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
+SURELY_LINKED = 0.5
+"""Score of the best row's link to its text from which tables are not asked in SQL: what is asked then stands in texts
+more often than in tables, and a query reads none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class ExtractiveReader:
         if self.passages is not None:
             told = self.passages.read(question, evidence, edges=self.edges)[: ALTERNATIVES + 1]
             found[Reading.PASSAGE] = [_of_passage(question, one) for one in told]
-        if self.queries is not None:
+        if self.queries is not None and _link(evidence) < SURELY_LINKED:
             asked = self.queries.read(question, evidence)
             found[Reading.QUERY] = [_of_query(question, one) for one in asked]
         return {one: answers for one, answers in found.items() if answers}
@@ -163,6 +166,12 @@ class ExtractiveReader:
         if best.reader == self.name and evidence.present < self.present:
             return f"the corpus does not seem to contain the answer ({evidence.present:.0%} likely that it does)"
         return ""
+
+
+def _link(evidence: Evidence) -> float:
+    """How sure the link of the best row to its text is; 0 without one."""
+    best = evidence.edges[0]
+    return max((link.score for link in best.links), default=0.0) if best.passage is not None else 0.0
 
 
 def _of_table(question: str, found: "TableAnswer") -> Answer:

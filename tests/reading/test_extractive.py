@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from helios.reading.asking import load_reader
 from helios.reading.base import Support
 from helios.reading.choice import Reading
 from helios.reading.citations import checked
-from helios.reading.extractive import ExtractiveReader, candidates_of, rank_answers
+from helios.reading.extractive import SURELY_LINKED, ExtractiveReader, candidates_of, rank_answers
 from helios.reading.features import FEATURES, SPAN_FEATURES
 from helios.reading.ranges import RangeMax, running
 from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
@@ -71,7 +72,7 @@ def test_the_choice_weighs_what_each_reader_says(engine, evidence):
     reader = load_reader(engine)
     assert isinstance(reader, ExtractiveReader)
     found = reader.readings(QUESTION, evidence)
-    assert set(found) == set(Reading)
+    assert set(found) == set(Reading) - {Reading.QUERY}
     chances = reader.choice.chances(QUESTION, evidence, {one: answers[0] for one, answers in found.items()})
     answer = replace_least(reader).read(QUESTION, evidence)
     best = max(chances, key=chances.get)
@@ -79,6 +80,15 @@ def test_the_choice_weighs_what_each_reader_says(engine, evidence):
     told = [answer.text, *(text for text, _ in answer.alternatives)]
     assert len({text.casefold() for text in told}) == len(told)
     assert all(chance <= answer.confidence for _, chance in answer.alternatives)
+
+
+def test_tables_are_asked_in_sql_where_no_text_is_linked_for_sure(engine):
+    reader = load_reader(engine)
+    linked = engine.search(QUESTION, k=10)
+    assert max(link.score for link in linked.edges[0].links) >= SURELY_LINKED
+    alone = replace(linked, edges=tuple(replace(edge, passage=None, links=()) for edge in linked.edges))
+    assert Reading.QUERY not in reader.readings(QUESTION, linked)
+    assert Reading.QUERY in reader.readings(QUESTION, alone)
 
 
 def replace_least(reader: ExtractiveReader) -> ExtractiveReader:
