@@ -124,27 +124,41 @@ def _leaves_numbers(explanation: str) -> bool:
 
 
 def _answer(database: TableDatabase, plan: Plan, query: NativeQuery) -> QueryAnswer | None:
-    """A result as it is said, with the cells that it stands in; None for none, and for more than can be listed."""
+    """A result as it is said, with the cells that it rests on; None for none, and for more than can be listed."""
     result = database.execute(query)
     rows = [row for row in result.rows if any(value is not None for value in row)]
     if not rows or len(rows) > MOST_ITEMS:
         return None
     places = _places(database, plan)
     cells = places if places is not None and len(places) == len(result.rows) else None
+    order = sorted(range(len(plan.select)), key=lambda at: plan.select[at].aggregate is not None)
     items: list[str] = []
     citations: dict[Citation, None] = {}
     for number, row in enumerate(result.rows):
         if all(value is None for value in row):
             continue
         said = []
-        for at, value in enumerate(row):
+        for at in order:
             place = None if cells is None else cells[number][at]
-            said.append(_said(value) if place is None else place.text)
+            said.append(_said(row[at], empty=bool(plan.group)) if place is None else place.text)
             if place is not None:
                 citations[place] = None
         items.append(" ".join(part for part in said if part))
-    listed = ", ".join(dict.fromkeys(items))
-    return QueryAnswer(listed, query.text, "", tuple(citations)[:MOST_CELLS], 0.0)
+    cited = tuple(citations) if cells is not None else tuple(_compared(database, plan))
+    return QueryAnswer(", ".join(dict.fromkeys(items)), query.text, "", cited[:MOST_CELLS], 0.0)
+
+
+def _compared(database: TableDatabase, plan: Plan) -> dict[Citation, None]:
+    """The cells of the rows that were counted, added or grouped: those that the plan names."""
+    conditions = [condition for some in plan.where for condition in some]
+    named = [*(term.column for term in plan.select), *plan.group, *(one.term.column for one in conditions)]
+    columns = [column for column in dict.fromkeys(named) if column is not None and column.table in plan.tables]
+    columns = columns or [ColumnRef(plan.table, database.columns[plan.table][0])]
+    rows = plan.with_(
+        select=tuple(map(Term, columns)), group=(), having=(), order=(), limit=None, distinct=False, combined=None
+    )
+    found = _places(database, rows) or []
+    return {place: None for row in found for place in row if place is not None}
 
 
 def _places(database: TableDatabase, plan: Plan) -> list[list[Citation | None]] | None:
@@ -181,7 +195,10 @@ def _place(database: TableDatabase, term: Term, rows: Mapping[str, Value]) -> Ci
     return Citation(text, SegmentId(sheet.table.table_id, at), column, end=len(text)) if text else None
 
 
-def _said(value: Value) -> str:
+def _said(value: Value, *, empty: bool = False) -> str:
+    """A value in words; with `empty` nothing is said to be nothing, as the name of a group must be."""
+    if value is None:
+        return "(empty)" if empty else ""
     if isinstance(value, float):
-        return f"{value:.10g}" if value != int(value) else str(int(value))
-    return "" if value is None else str(value)
+        return str(int(value)) if value.is_integer() else f"{value:.10g}"
+    return str(value)
