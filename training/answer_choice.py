@@ -143,6 +143,9 @@ def fit_choice(
     found = {}
     for reading in Reading:
         said = [one for one in examples if reading in one.said]
+        if not said and reading is Reading.QUERY:  # it is not asked where rows are linked to texts for sure
+            found[reading] = {"weights": dict.fromkeys(FEATURES, 0.0), "intercept": SILENT}
+            continue
         rows = np.array([one.said[reading][0] for one in said], np.float64)
         right = np.array([one.said[reading][1] for one in said], np.float64)
         if not len(said):
