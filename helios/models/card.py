@@ -8,6 +8,7 @@ the role, the files with their hashes, and what the weights need to find as it w
 import json
 import os
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -175,10 +176,15 @@ def readme(card: ModelCard) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_ROOTED = re.compile(r"(?<![^=,\[\s])/(?:[^/,\]\s]+/)*([^/,\]\s]+)")
+"""A path from the root, alone or among the values of a setting: it means nothing on another machine."""
+
+
 def command_line() -> str:
-    """The command of this process as a person would type it."""
+    """The command of this process as a person would type it; of paths from the root their last part alone."""
     program = Path(sys.argv[0]).name
-    return shlex.join(["helios" if program == "__main__.py" else program, *sys.argv[1:]])
+    said = [_ROOTED.sub(r"\1", argument) for argument in sys.argv[1:]]
+    return shlex.join(["helios" if program == "__main__.py" else program, *said])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from helios.augment.options import AugmentOption, RowOption, SourceOption
 from helios.reading.base import Answer, Support
 from helios.terminal import escape, printable
 
@@ -57,18 +58,9 @@ def ask_command(
     where: Annotated[
         str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
     ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TABLE:KEY", help="The row that the question is, or values that name rows: customer_id=5."
-        ),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="With --context: the database that has the row.")
-    ] = None,
-    augment: Annotated[
-        Path | None, typer.Option("--augment", metavar="FILE", help="With --context: keys, times, columns, as YAML.")
-    ] = None,
+    context: RowOption = None,
+    source: SourceOption = None,
+    augment: AugmentOption = None,
     fields: Annotated[
         str | None,
         typer.Option("--map", metavar="title=FIELD,text=FIELD", help="With a folder: as in helios index build."),

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from helios.augment.options import AugmentOption, RowOption, SourceOption
 from helios.terminal import escape, printable
 from helios.types import Evidence, EvidenceEdge
 
@@ -22,21 +23,12 @@ def search_command(
     where: Annotated[
         str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
     ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TABLE:KEY", help="The row that the question is, or values that name rows: customer_id=5."
-        ),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="NAME", help="With --context: the database that has the row.")
-    ] = None,
+    context: RowOption = None,
+    source: SourceOption = None,
     file_of_sources: Annotated[
         Path | None, typer.Option("--sources", metavar="FILE", help="With --context: the file of sources.")
     ] = None,
-    augment: Annotated[
-        Path | None, typer.Option("--augment", metavar="FILE", help="With --context: keys, times, columns, as YAML.")
-    ] = None,
+    augment: AugmentOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show which words matched.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings that differ.")] = None,

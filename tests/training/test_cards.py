@@ -69,3 +69,9 @@ def test_files_are_those_of_the_card(tmp_path: Path) -> None:
 def test_the_command_is_the_same_however_it_was_started(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.setattr(sys, "argv", [program, "train", "ranker", "data.questions=[a b.jsonl]"])
     assert command_line() == "helios train ranker 'data.questions=[a b.jsonl]'"
+
+
+def test_the_command_names_no_place_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ["train", "ranker", "--out", "/home/me/runs/x", "indexes=[/data/a,b/c]", "start=/w/y.safetensors", "a=1/2"]
+    monkeypatch.setattr(sys, "argv", ["helios", *said])
+    assert command_line() == "helios train ranker --out x 'indexes=[a,b/c]' start=y.safetensors a=1/2"

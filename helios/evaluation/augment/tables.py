@@ -127,15 +127,14 @@ def open_tables(path: Path) -> Tables:
 
     if not path.exists():
         raise EvaluationError(f"{path}: no such file or folder; expected a folder of tables or a SQLite file")
-    tables = Tables(path)
-    try:
-        (_add_files if path.is_dir() else _add_sqlite)(tables, path)
-    except (duckdb.Error, sqlite3.Error, OSError, EOFError) as error:
-        tables.close()
-        raise EvaluationError(f"{path}: cannot be read as tables ({error})") from None
-    except BaseException:
-        tables.close()
-        raise
+    with ExitStack() as unless_read:
+        tables = Tables(path)
+        unless_read.callback(tables.close)
+        try:
+            (_add_files if path.is_dir() else _add_sqlite)(tables, path)
+        except (duckdb.Error, sqlite3.Error, OSError, EOFError) as error:
+            raise EvaluationError(f"{path}: cannot be read as tables ({error})") from None
+        unless_read.pop_all()
     return tables
 
 
