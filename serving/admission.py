@@ -40,6 +40,8 @@ class Admission:
         self.waiting: dict[Rank, deque[asyncio.Future[None]]] = {rank: deque() for rank in Rank}
         self.free = permits
         self.mean_seconds = FIRST_GUESS
+        self.measured = False
+        """Whether a question has ended, so that the mean is more than a guess."""
 
     @property
     def working(self) -> int:
@@ -69,13 +71,17 @@ class Admission:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
     async def _permit(self, watch: Watch, rank: Rank) -> None:
-        """Wait for a permit, in the order of ranks and then of arrival."""
+        """Wait for a permit, in the order of ranks and then of arrival.
+
+        A question whose turn will come after its deadline, as things go, is refused at once: waiting would be in vain.
+        """
         if self.free and not any(self.waiting.values()):
             self.free -= 1
             watch.started()
             return
         line = self.waiting[rank]
-        if rank is Rank.SINGLE and len(line) >= self.queue:
+        too_late = self.measured and len(line) * self.mean_seconds / self.permits > watch.seconds_left()
+        if rank is Rank.SINGLE and (len(line) >= self.queue or too_late):
             raise Problem("busy", headers={"Retry-After": str(self.retry_after())})
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(turn)
@@ -104,6 +110,7 @@ class Admission:
         """A thread is free again; what it raised is nobody's news if nobody waits for it."""
         if not future.cancelled():
             future.exception()
+        self.measured = True
         self.mean_seconds = MEMORY * self.mean_seconds + (1 - MEMORY) * (time.monotonic() - started)
         self._next()
 

@@ -62,9 +62,13 @@ class LoadStep:
     unsent: int
     answered: int
     refused: int
+    late: int
+    """That the server gave up at their deadline (504)."""
     failed: int
+    cut: int
+    """Answers that say that a stage was left out for want of time; they are not compared."""
     wrong: int
-    """Answers whose edges or scores are not those of the engine."""
+    """Whole answers whose edges or scores are not those of the engine."""
     throughput: float
     """Answers a second, from the first question that was due to the last answer."""
     p50_ms: float | None
@@ -99,15 +103,16 @@ class ServerLoad:
         )
         shown = RichTable(title=title)
         names = (
-            "times", "due/s", "sent", "answered", "refused", "failed", "wrong", "answers/s", "p50 ms", "p95 ms",
-            "503 p50 ms", "503 p95 ms", "MB",
+            "times", "due/s", "sent", "answered", "refused", "late", "failed", "cut", "wrong", "answers/s", "p50 ms",
+            "p95 ms", "503 p50 ms", "503 p95 ms", "MB",
         )  # fmt: skip
         for name in names:
             shown.add_column(name, justify="right")
         for step in self.steps:
             shown.add_row(
                 f"{step.factor:g}", f"{step.rate:.2f}", f"{step.sent}" + (f" (-{step.unsent})" if step.unsent else ""),
-                str(step.answered), str(step.refused), str(step.failed), str(step.wrong), f"{step.throughput:.2f}",
+                str(step.answered), str(step.refused), str(step.late), str(step.failed), str(step.cut), str(step.wrong),
+                f"{step.throughput:.2f}",
                 _shown(step.p50_ms), _shown(step.p95_ms), _shown(step.refused_p50_ms), _shown(step.refused_p95_ms),
                 f"{step.memory_mb:.0f}",
             )  # fmt: skip
@@ -185,7 +190,9 @@ class _Tally:
 
     sent: int = 0
     unsent: int = 0
+    late: int = 0
     failed: int = 0
+    cut: int = 0
     wrong: int = 0
     answered_ms: list[float] = field(default_factory=list)
     refused_ms: list[float] = field(default_factory=list)
@@ -221,8 +228,9 @@ class _Client:
         for _, writer in self._idle:
             writer.close()
         return LoadStep(
-            factor, rate, tally.sent, tally.unsent, len(tally.answered_ms), len(tally.refused_ms), tally.failed,
-            tally.wrong, len(tally.answered_ms) / max(tally.last - started, self._settings.seconds),
+            factor, rate, tally.sent, tally.unsent, len(tally.answered_ms), len(tally.refused_ms), tally.late,
+            tally.failed, tally.cut, tally.wrong,
+            len(tally.answered_ms) / max(tally.last - started, self._settings.seconds),
             *_percentiles(tally.answered_ms), *_percentiles(tally.refused_ms), _memory_mb(process),
         )  # fmt: skip
 
@@ -241,7 +249,13 @@ class _Client:
         elif status == 200:
             tally.answered_ms.append((now - due) * 1e3)
             tally.last = now
-            tally.wrong += _digest(json.loads(reply)["evidence"]["edges"]) != self._right[question]
+            found = json.loads(reply)
+            if found["coverage"]["complete"]:
+                tally.wrong += _digest(found["evidence"]["edges"]) != self._right[question]
+            else:
+                tally.cut += 1
+        elif status == 504:
+            tally.late += 1
         else:
             tally.failed += 1
 

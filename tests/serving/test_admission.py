@@ -56,6 +56,25 @@ def test_beyond_the_queue_there_is_a_refusal(admission):
     asyncio.run(run())
 
 
+def test_a_turn_that_would_come_too_late_is_refused_at_once(admission):
+    async def run() -> None:
+        held = Held()
+        admission.mean_seconds, admission.measured = 5.0, True
+        first = asyncio.create_task(admission.run(held, Watch(60)))
+        await asyncio.to_thread(held.begun.wait)
+        second = asyncio.create_task(admission.run(lambda: "next", Watch(1)))  # nobody waits before it
+        await asyncio.sleep(0)
+        with pytest.raises(Problem) as refused:
+            await admission.run(lambda: "too late", Watch(4))
+        assert refused.value.code == "busy"
+        third = asyncio.create_task(admission.run(lambda: "in time", Watch(6)))
+        await asyncio.sleep(0)
+        held.free.set()
+        assert [await first, await second, await third] == ["done", "next", "in time"]
+
+    asyncio.run(run())
+
+
 def test_single_questions_go_before_batches(admission):
     async def run() -> None:
         held, order = Held(), []
