@@ -18,9 +18,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from helios.errors import HeliosError
-from serving import reference
 from serving.gate import MCP_PATH, Gate
 from serving.openapi import ABOUT, documented
+from serving.pages import reference
 from serving.pages import routes as pages
 from serving.pages import sources as source_pages
 from serving.pages.rendering import FORMS, PAGES, rendered

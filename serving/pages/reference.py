@@ -40,7 +40,7 @@ def page(document: Json) -> str:
 @cache
 def _template() -> Template:
     environment = Environment(
-        loader=PackageLoader("serving", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("serving.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["code"] = _coded
