@@ -261,10 +261,19 @@ class _Client:
 
     async def _post(self, path: str, body: bytes) -> tuple[int, bytes]:
         """Status and body of a reply; httpx would take as much of the processor as a small server."""
-        if self._idle:
-            reader, writer = self._idle.pop()
-        else:
-            reader, writer = await asyncio.open_connection(self._host, self._port)
+        while self._idle:
+            kept = self._idle.pop()
+            try:
+                return await self._asked(*kept, path, body)
+            except (OSError, EOFError):
+                continue  # the server has closed it meanwhile, as it does with what is idle
+        return await self._asked(*await asyncio.open_connection(self._host, self._port), path, body)
+
+    async def _asked(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes
+    ) -> tuple[int, bytes]:
+        """The reply over a connection, which is kept where the server keeps it."""
+        whole = False
         try:
             writer.write(
                 f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
@@ -274,13 +283,12 @@ class _Client:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
             length = int(head.partition("content-length:")[2].partition("\r\n")[0])
             reply = await reader.readexactly(length)
-        except BaseException:
-            writer.close()
-            raise
-        if "connection: close" in head:
-            writer.close()
-        else:
-            self._idle.append((reader, writer))
+            whole = "connection: close" not in head
+        finally:
+            if whole:
+                self._idle.append((reader, writer))
+            else:
+                writer.close()
         return int(head.split(" ", 2)[1]), reply
 
 
