@@ -3,19 +3,63 @@
 Nothing is imported here before `main` runs: a command takes a second or more to load, the root of the commands too.
 """
 
+import atexit
+import contextlib
 import os
+import signal
 import sys
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line; exit code 130 after an interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         from helios.cli import main as run
 
         run()
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        sys.exit(130)
+        _leave_interrupted()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave_at_once()
+        raise
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End within an import, raise KeyboardInterrupt elsewhere.
+
+    Raised within an import it can be swallowed there and leave a lock of Python's behind, on which the next import of
+    another thread waits for ever.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            _leave_interrupted()
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _leave_interrupted() -> NoReturn:
+    with contextlib.suppress(OSError, ValueError):  # a pipe that nobody reads any more
+        os.write(2, b"interrupted\n")
+    _leave_at_once()
+
+
+def _leave_at_once() -> NoReturn:
+    """End the process after an interrupt without taking the interpreter apart.
+
+    A compiled library that was half loaded, or in which a thread still works, crashes or complains when it is.
+    What was registered for the end (worker processes, temporary files) is done first.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # as above, or it was being written to
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 def leave_working_folder() -> None:

@@ -151,6 +151,33 @@ def test_an_interrupt_while_a_command_is_loaded_is_quiet(sample_index: Path, sec
     assert errors.strip() in ("", "interrupted")
 
 
+def test_an_interrupt_within_an_import_ends_the_process(tmp_path: Path):
+    (tmp_path / "slow.py").write_text(
+        "import time\n"
+        "try:\n"
+        "    print('started', flush=True)\n"
+        "    time.sleep(30)\n"
+        "except KeyboardInterrupt:\n"
+        "    pass  # as a callback of Python's does, within which it is lost\n"
+    )
+    code = (
+        "import signal, sys\n"
+        "import helios.cli\n"
+        "from helios.__main__ import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored\n"
+        "helios.cli.main = lambda: __import__('slow')\n"
+        "main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "interrupted\n")
+
+
 def test_a_closed_pipe_is_quiet():
     code = (
         "import typer\n"
