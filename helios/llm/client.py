@@ -3,8 +3,10 @@
 import asyncio
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol
 
@@ -22,6 +24,17 @@ _DELIVERIES = 2
 """Times that a call is sent where the server was at fault."""
 _ECHOED_CHARACTERS = 2000
 """Of a reply that does not fit, what is shown to the model again."""
+_elsewhere: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("elsewhere", default=nullcontext)
+
+
+@contextmanager
+def elsewhere(waiting: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Within the block a thread that waits for a model does so within `waiting()`: its processor is free meanwhile."""
+    token = _elsewhere.set(waiting)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 class LanguageModel(Protocol):
@@ -78,7 +91,8 @@ class LlmClient:
             return []
         loop = self._running()
         try:
-            return loop.run(self._ask_all(loop.slots, requests, budget))
+            with _elsewhere.get()():
+                return loop.run(self._ask_all(loop.slots, requests, budget))
         except CancelledError:
             return [Failure(FailureKind.UNAVAILABLE, "the client was closed") for _ in requests]
 

@@ -44,7 +44,8 @@ def start_server(sample_index: Path) -> Iterator[Callable[..., Server]]:
             names = set(Limits.__dataclass_fields__)
             limits = Limits(**{name: settings.pop(name) for name in names & settings.keys()})
             served = indexes or {"sample": sample_index}
-            made = ServerSettings(served, port=0, overrides=EXACT, limits=limits, **settings)
+            overrides = (*EXACT, *settings.pop("overrides", ()))
+            made = ServerSettings(served, port=0, overrides=overrides, limits=limits, **settings)
             return stack.enter_context(running(made))
 
         yield start

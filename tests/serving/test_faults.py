@@ -1,9 +1,11 @@
-"""A server that is changed, and called by rude clients, while others ask: they get what they would have got."""
+"""A server that is changed, called by rude clients, and fails to reach its language model, while others ask: they get
+what they would have got."""
 
 import json
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -108,3 +110,50 @@ def test_rude_clients_are_not_noticed_by_others(start_server, changed):
         assert time.monotonic() < until
         time.sleep(0.05)
     assert httpx.get(f"{server.address}/readyz").status_code == 200
+
+
+def broken_model(replies: bytes | None) -> socket.socket:
+    """A port that says this and closes to whoever calls; with None it never says anything."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+
+    def listen() -> None:
+        kept = []
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            if replies is None:
+                kept.append(connection)
+                continue
+            with connection:
+                connection.recv(1 << 20)
+                connection.sendall(replies)
+
+    threading.Thread(target=listen, daemon=True).start()
+    return listening
+
+
+NONSENSE = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{"choices": 7'
+
+
+@pytest.mark.parametrize("replies", [None, b"", NONSENSE], ids=["hangs", "dies", "talks nonsense"])
+def test_a_broken_language_model_is_not_noticed_by_others(start_server, sample_index, replies):
+    """One permit: whoever waits for the model must not hold it."""
+    with broken_model(replies) as model:
+        where = f"llm.base_url=http://127.0.0.1:{model.getsockname()[1]}/v1"
+        server = start_server(
+            indexes={"sample": sample_index}, permits=1, overrides=(where, "llm.model=any", "reading.reader=llm")
+        )
+        with ThreadPoolExecutor(4) as pool, httpx.Client(base_url=server.address, timeout=120) as client:
+            body = {"question": QUESTION, "limit": 1, "seconds": 10}
+            asked = [pool.submit(client.post, "/v1/ask", json=body) for _ in range(4)]
+            if replies is None:
+                for _ in range(3):
+                    assert client.post("/v1/search", json={"question": QUESTION}).status_code == 200
+                assert not any(one.done() for one in asked)
+            for one in asked:
+                found = one.result()
+                assert found.status_code == 200, found.text
+                assert found.json()["degraded"]
+        assert server.serving.admission.working == 0
