@@ -4,7 +4,8 @@
         "indexes=[OTTQA-INDEX,FOLDER-INDEX]" "questions=[train.jsonl,questions.jsonl]"
 
 Each index is asked its questions, and every reader says its best answer with its own confidence. The readers must not
-have learned from these tables and texts, or they are believed too much. Each source counts the same.
+have learned from these tables and texts, or they are believed too much. Each source counts the same, or as `shares`
+says. What was said is kept beside the card, and a recipe that is run again into the same folder does not ask again.
 
 With `beside=FOLDER` the weights of an earlier choice stay: what the last reader says (the one of queries) is learned on
 top of them, and where it is silent nothing changes.
@@ -50,6 +51,8 @@ class AnswerChoiceSettings(Section):
     limit: int = Field(default=500, ge=1)
     """Questions of a file, drawn at random."""
     decay: float = Field(default=3e-3, gt=0.0)
+    shares: tuple[float, ...] = ()
+    """How much each index counts, whatever its number of questions; all the same by default."""
     beside: Path | None = None
     """Folder of an earlier choice that knew no queries, whose weights stay."""
     seed: int = 13
@@ -74,17 +77,24 @@ def train_answer_choice(
     started = time.monotonic()
     if len(settings.indexes) < 2 or len(settings.indexes) != len(settings.questions):
         raise TrainingError("set indexes and questions, a file each; two or more, so that one can be left out")
-    examples: list[Example] = []
-    for index, questions in zip(settings.indexes, settings.questions, strict=True):
-        for example in answers_of(index, questions, settings):
-            examples.append(example)
-            if len(examples) % 50 == 0:
-                on_log(LogRow(len(examples), 0, time.monotonic() - started, {"questions asked": len(examples)}))
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomically(out / EXAMPLES, "".join(json.dumps(_record(one)) + "\n" for one in examples).encode())
+    if settings.shares and len(settings.shares) != len(settings.indexes):
+        raise TrainingError(f"shares has {len(settings.shares)} numbers, expected one for each of the indexes")
+    kept_file = out / EXAMPLES
+    if not kept_file.is_file():
+        examples: list[Example] = []
+        for index, questions in zip(settings.indexes, settings.questions, strict=True):
+            for example in answers_of(index, questions, settings):
+                examples.append(example)
+                if len(examples) % 50 == 0:
+                    on_log(LogRow(len(examples), 0, time.monotonic() - started, {"questions asked": len(examples)}))
+        out.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept_file, "".join(json.dumps(_record(one)) + "\n" for one in examples).encode())
+    examples = [_example(json.loads(line)) for line in kept_file.read_text(encoding="utf-8").splitlines()]
+    pairs = zip(settings.indexes, settings.questions, settings.shares or [1.0] * len(settings.indexes), strict=True)
+    shares = {_source(index, questions): share for index, questions, share in pairs}
     kept = None if settings.beside is None else kept_weights(settings.beside)
-    values = fit_choice(examples, decay=settings.decay, kept=kept)
-    scores = left_out(examples, decay=settings.decay, kept=kept)
+    values = fit_choice(examples, decay=settings.decay, kept=kept, shares=shares)
+    scores = left_out(examples, decay=settings.decay, kept=kept, shares=shares)
     card = ModelCard(
         name=CARD_ROLE, role=CARD_ROLE, base="none", values=values, scores=scores, seconds=time.monotonic() - started,
         summary="How often the best answer of each reader is right, from what all readers say and from the evidence.",
@@ -115,7 +125,7 @@ def answers_of(index: Path, questions: Path, settings: AnswerChoiceSettings) -> 
                     )
                     for one, answer in best.items()
                 }
-                yield Example(f"{index.name}: {questions.name}", said)
+                yield Example(_source(index, questions), said)
 
 
 Weights = Mapping[Reading, Mapping[str, Any]]
@@ -136,9 +146,12 @@ def kept_weights(folder: Path) -> Weights:
 
 
 def fit_choice(
-    examples: Sequence[Example], *, decay: float, kept: Weights | None = None
+    examples: Sequence[Example], *, decay: float, kept: Weights | None = None, shares: Mapping[str, float] | None = None
 ) -> dict[Reading, dict[str, Any]]:
-    """Weights and intercept of each reader; those of `kept` change by what the reader of queries says alone."""
+    """Weights and intercept of each reader; those of `kept` change by what the reader of queries says alone.
+
+    Every source counts as much as `shares` says, or all the same.
+    """
     sources = [one.source for one in examples]
     found = {}
     for reading in Reading:
@@ -150,7 +163,7 @@ def fit_choice(
         right = np.array([one.said[reading][1] for one in said], np.float64)
         if not len(said):
             raise TrainingError(f"{reading}: this reader said nothing to any question; is it left out by the settings?")
-        counts = np.array([1.0 / sources.count(one.source) for one in said])
+        counts = np.array([(shares or {}).get(one.source, 1.0) / sources.count(one.source) for one in said])
         counts *= len(counts) / counts.sum()
         if kept is not None and reading in kept:
             found[reading] = _beside(kept[reading], rows, right, counts, decay=decay)
@@ -175,14 +188,16 @@ def _beside(
     return {"weights": weights, "intercept": known["intercept"] - float(surer) * SILENT}
 
 
-def left_out(examples: Sequence[Example], *, decay: float, kept: Weights | None = None) -> dict[str, float]:
-    """Measures of each half of a source by weights of the other halves: right, said, and where 50 % is said."""
+def left_out(
+    examples: Sequence[Example], *, decay: float, kept: Weights | None = None, shares: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Measures of each source by weights of the others: right, said, and where 50 % is said."""
     scores: dict[str, float] = {}
-    halves = [examples[::2], examples[1::2]]
     chosen: list[tuple[str, float, bool]] = []
-    for number, half in enumerate(halves):
-        values = fit_choice(halves[1 - number], decay=decay, kept=kept)
-        chosen += [(one.source, *_best(one, values)) for one in half]
+    for source in sorted({one.source for one in examples}):
+        others = [one for one in examples if one.source != source]
+        values = fit_choice(others, decay=decay, kept=kept, shares=shares)
+        chosen += [(source, *_best(one, values)) for one in examples if one.source == source]
     for source in sorted({source for source, _, _ in chosen}):
         said = np.array([chance for name, chance, _ in chosen if name == source])
         right = np.array([correct for name, _, correct in chosen if name == source], bool)
@@ -203,8 +218,17 @@ def _best(example: Example, values: Weights) -> tuple[float, bool]:
     return max((chance(reading, features), right) for reading, (features, right) in example.said.items())
 
 
+def _source(index: Path, questions: Path) -> str:
+    return f"{index.name}: {questions.name}"
+
+
 def _record(example: Example) -> dict[str, Any]:
     return {"source": example.source, "said": {one: [list(f), right] for one, (f, right) in example.said.items()}}
+
+
+def _example(record: Mapping[str, Any]) -> Example:
+    said = {Reading(one): (tuple(features), bool(right)) for one, (features, right) in record["said"].items()}
+    return Example(record["source"], said)
 
 
 ROLE = Role(AnswerChoiceSettings, train_answer_choice)

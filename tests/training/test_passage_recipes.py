@@ -136,5 +136,9 @@ def test_the_choice_is_fitted_to_what_the_readers_say(sample_index, tmp_path):
     choice = Choice.load(tmp_path / "out")
     assert set(choice.weights) == set(Reading)
     assert read_card(tmp_path / "out", CHOICE).settings["limit"] == 500
+    train_answer_choice(settings.model_copy(update={"shares": (1.0, 1e-6)}), tmp_path / "out")  # what was said is kept
+    assert Choice.load(tmp_path / "out") != choice
     with pytest.raises(TrainingError, match="two or more"):
         train_answer_choice(AnswerChoiceSettings(indexes=(sample_index,), questions=tuple(files[:1])), tmp_path / "x")
+    with pytest.raises(TrainingError, match="expected one for each"):
+        train_answer_choice(settings.model_copy(update={"shares": (1.0,)}), tmp_path / "x")

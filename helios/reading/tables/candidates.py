@@ -23,6 +23,8 @@ MOST_SETS = 50
 SETS_ORDERED = 8
 """Sets of matches that are combined with an order; they come with every column and every order."""
 MOST_COLUMNS = 40
+MOST_APART = 12
+"""Columns of a kind whose values are compared with each other within a row."""
 ASKED = tuple(AskedKind)
 
 TABLE = (
@@ -141,12 +143,17 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
     amounts = [c for c in numbers if sheet.columns[c].is_amount]
     groups = [c for c in columns if 1 < sheet.columns[c].distinct < sheet.size]
     op = {name: number for number, name in enumerate(OPS)}
-    adding = any(wording.has(cue) for cue in ("sum", "average", "much"))
+    adding, difference = any(wording.has(cue) for cue in ("sum", "average", "much")), wording.has("difference")
+    kinds = [kind for kind, asked in ((Kind.NUMBER, difference), (Kind.DATE, difference or wording.lasts)) if asked]
+    alike = [[c for c in comparable if sheet.columns[c].kind is kind] for kind in kinds]
+    apart = [pair for columns_of in alike for pair in combinations(columns_of[:MOST_APART], 2)]
     ordered = 0
     for number, chosen in enumerate(sets):
         several = len(chosen) > 1 and len({m.column for m in chosen[-2:]}) == 1
-        if several and wording.has("difference"):
+        if several and difference:
             yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in comparable)
+        if apart and chosen and selected(sheet, chosen).sum() == 1:
+            yield from ((op[Op.DIFFERENCE], number, c, other, 0, 1) for c, other in apart)
         used = {match.column for match in chosen if match.operator == "="}
         if chosen:
             yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if c not in used)

@@ -38,7 +38,7 @@ class Op(StrEnum):
     TOP_SUM = "top sum"
     """The value of a column whose rows add up to most in another, or to least."""
     DIFFERENCE = "difference"
-    """Between two rows."""
+    """Between two rows, or between two columns of one row."""
     WHETHER = "whether"
     """Whether there is any."""
 
@@ -77,7 +77,9 @@ class Program:
         columns = self.sheet.columns
         name = f'"{columns[self.column].header}"' if self.column >= 0 else "rows"
         text = SAID[self.op].format(name=name, how="most" if self.descending else "least")
-        if self.order >= 0:
+        if self.op is Op.DIFFERENCE and self.order >= 0:
+            text += f' and "{columns[self.order].header}"'
+        elif self.order >= 0:
             which = "largest" if self.descending else "smallest"
             ordinal = f"{self.place}. " if self.place > 1 else ""
             of = "sum of " if self.op is Op.TOP_SUM else ""
@@ -233,21 +235,29 @@ def _grouped(program: Program, at: NDArray[np.int64]) -> Result | None:
 
 
 def _difference(program: Program) -> Result | None:
-    """Of the values of two rows, which the last two matches select; the others hold for both."""
-    *common, first, second = program.matches
-    column = program.sheet.columns[program.column]
-    found = []
-    for match in (first, second):
-        at = np.flatnonzero(selected(program.sheet, [*common, match]) & program.sheet.counted)
-        at = at[np.isfinite(column.values[at])]
-        if len(at) != 1:
-            return None
-        found.append(int(at[0]))
-    value = abs(float(column.values[found[0]] - column.values[found[1]]))
-    cells = tuple((row, program.column) for row in found)
+    """Of the values of two rows, which the last two matches select while the others hold for both, or of two columns
+    of the one row that is selected."""
+    columns = program.sheet.columns
+    column = columns[program.column]
+    cells: list[tuple[int, int]] = []
+    if program.order >= 0:
+        rows = np.flatnonzero(selected(program.sheet, program.matches))
+        cells = [(int(row), at) for row in rows for at in (program.column, program.order)]
+    else:
+        *common, first, second = program.matches
+        for match in (first, second):
+            at = np.flatnonzero(selected(program.sheet, [*common, match]) & program.sheet.counted)
+            at = at[np.isfinite(column.values[at])]
+            if len(at) != 1:
+                return None
+            cells.append((int(at[0]), program.column))
+    values = [float(columns[at].values[row]) for row, at in cells]
+    if len(values) != 2 or not np.isfinite(values).all():
+        return None
+    value = abs(values[0] - values[1])
     if column.kind is Kind.DATE:
-        return Result((f"{value:.0f} days",), cells, value)
-    return Result((number_text(value),), cells, value)
+        return Result((f"{value:.0f} days",), tuple(cells), value)
+    return Result((number_text(value),), tuple(cells), value)
 
 
 def number_text(value: float) -> str:

@@ -19,10 +19,21 @@ _MUCH = (
     r"how much|\bspen[dt]|\btak(?:e|en|ings)\b|\bearn|wie ?viel\b|ausgegeben|combien|d[ée]pens|cu[aá]nto|gast|多少|花"
 )
 _AVERAGE = r"\baverage|\bmean\b|durchschnitt|im mittel|moyenne|promedio|\bmedi[ao]\b|平均"
+_COMPARED = (
+    "more|less|longer|shorter|higher|lower|older|younger|cheaper|dearer|bigger|smaller|larger|heavier|lighter|taller|"
+    "faster|slower|wider|deeper|warmer|colder|hotter|later|earlier|further|better|worse"
+)
 _DIFFERENCE = (
-    r"difference|\bgap\b|how much (?:more|less|longer|higher|lower|older|cheaper|bigger)|how many (?:more|fewer|less)|"
-    r"unterschied|differenz|um wie ?viel|wie ?viel(?:e)? mehr|diff[ée]rence|[ée]cart|de plus que|diferencia|m[aá]s que|"
-    r"相差|差多少|多多少"
+    rf"difference|\bgap\b|\bmargin\b|\bby how (?:much|many)|how much (?:{_COMPARED})\b|"
+    r"how many (?:\w+ ){0,2}?(?:more|fewer|less)\b|"
+    r"unterschied|differenz|um wie ?viel|wie ?viele? (?:\w+ )?(?:mehr|weniger)|diff[ée]rence|[ée]cart|de plus que|"
+    r"diferencia|m[aá]s que|cu[aá]nt[oa]s? (?:\w+ )?(?:m[aá]s|menos)|相差|差多少|多多少"
+)
+_DURATION = (
+    r"how (?:long|late|early)|how many (?:\w+ )?(?:days|nights|weeks)|"
+    r"\bdays? (?:\w+ )?(?:between|from|late|early|before|after|until|till)|"
+    r"wie lange|wie ?viele? (?:tage|nächte|wochen)|combien de (?:temps|jours|nuits|semaines)|\bdurée|"
+    r"cu[aá]nto tiempo|cu[aá]nt[oa]s (?:días|noches|semanas)|多久|多少天|几天|几晚|多长时间"
 )
 _AUXILIARY = (
     r"^\W*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must|"
@@ -155,6 +166,9 @@ class Wording:
     """2 for the second of an order, 1 where no ordinal is said."""
     comparisons: tuple[Comparison, ...]
 
+    lasts: bool
+    """Whether the time from one date to another may be asked for."""
+
     def has(self, cue: str) -> bool:
         """Whether a word speaks of it."""
         return cue in self.cues
@@ -174,7 +188,9 @@ def wording_of(question: str) -> Wording:
             place = number
             cues["ordinal"] = found.span()
             break
-    return Wording(cues, place, tuple(_comparisons(question)))
+    return Wording(
+        cues, place, tuple(_comparisons(question)), re.search(_DURATION, question, re.IGNORECASE) is not None
+    )
 
 
 def _comparisons(question: str) -> list[Comparison]:

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from helios.reading.tables.candidates import TableFacts, programs_of
 from helios.reading.tables.matching import Match, few_values, matches_of, near_matches, question_words
 from helios.reading.tables.programs import Op, Program, execute
+from helios.reading.tables.reader import table_question
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
 from helios.types import Table
@@ -70,6 +72,65 @@ def test_a_program_gives(program, items):
 )
 def test_a_program_without_a_result(program):
     assert execute(program) is None
+
+
+STAYS = Sheet.of(
+    Table(
+        "stays", "Stays", ("Guest", "In", "Out", "Quoted", "Charged"),
+        (
+            ("Ada", "2024-07-01", "2024-07-10", "90.00", "101.50"),
+            ("Bo", "2024-07-02", "2024-07-04", "40.00", "40.00"),
+            ("Cy", "2024-07-05", "", "70.00", "65.00"),
+        ),
+    )
+)  # fmt: skip
+GUEST, IN, OUT, QUOTED, CHARGED = range(5)
+
+
+def guests(*numbers: int) -> Match:
+    return Match(GUEST, np.isin(np.arange(3), numbers), frozenset((0,)), 1.0, 1, text="x")
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "text"),
+    [
+        (
+            Program(STAYS, Op.DIFFERENCE, (guests(0),), QUOTED, CHARGED), ("11.5",),
+            'difference of "Quoted" and "Charged" where Guest has "x"',
+        ),
+        (
+            Program(STAYS, Op.DIFFERENCE, (guests(1),), IN, OUT), ("2 days",),
+            'difference of "In" and "Out" where Guest has "x"',
+        ),
+    ],
+)  # fmt: skip
+def test_two_columns_of_a_row_are_compared(program, said, text):
+    result = execute(program)
+    assert result is not None
+    assert (result.items, str(program)) == (said, text)
+    assert len(result.cells) == 2
+
+
+def test_columns_of_several_rows_or_of_an_empty_cell_are_not_compared():
+    assert execute(Program(STAYS, Op.DIFFERENCE, (guests(0, 1),), QUOTED, CHARGED)) is None
+    assert execute(Program(STAYS, Op.DIFFERENCE, (guests(2),), IN, OUT)) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "pairs"),
+    [
+        ("How much more was Ada charged than she was quoted?", {(QUOTED, CHARGED), (IN, OUT)}),
+        ("How many nights did Ada stay?", {(IN, OUT)}),
+        ("What was Ada charged?", set()),
+    ],
+)
+def test_columns_are_compared_where_a_question_speaks_of_it(question, pairs, engine):
+    vectors = engine.encoder.encode_question(question)
+    headers = list(engine.encoder.encode_documents([column.header for column in STAYS.columns] + ["Stays"]))
+    facts = TableFacts(0, 1.0, 0.9, 0.9, ((1, 0, 0.9),))
+    found = programs_of(table_question(question, vectors), STAYS, facts, headers)
+    programs = [found.program(number) for number in range(len(found.parts))]
+    assert {(p.column, p.order) for p in programs if p.op is Op.DIFFERENCE} == pairs
 
 
 def matched(question: str) -> dict[str, list[int]]:

@@ -16,6 +16,11 @@ from helios.reading.tables.wording import wording_of
         ("total of all fees", "sum"),
         ("Durchschnitt der Punkte", "average"),
         ("difference between May and June", "difference"),
+        ("By how much was the budget overspent?", "difference"),
+        ("How much dearer is the large one?", "difference"),
+        ("How many litres more did June bring than May?", "difference"),
+        ("Wie viel Stunden mehr hat Eva?", "difference"),
+        ("¿Cuántos kilos más dio la parcela?", "difference"),
         ("Is the pool open?", "whether"),
         ("most expensive tent", "most"),
         ("plus petit bateau", "least"),
@@ -32,6 +37,13 @@ def test_nothing_is_heard_where_nothing_is_said(question):
     assert not any(
         wording_of(question).has(cue) for cue in ("sum", "average", "difference", "whether", "most", "least")
     )
+
+
+@pytest.mark.parametrize(
+    "question", ["How many nights is Biscuit with us?", "wie lange war das Gerät weg", "durée du prêt", "多少天"]
+)
+def test_time_between_dates_is_heard(question):
+    assert wording_of(question).lasts
 
 
 def test_the_place_of_an_ordinal():
