@@ -142,18 +142,22 @@ def test_a_broken_language_model_is_not_noticed_by_others(start_server, sample_i
     """One permit: whoever waits for the model must not hold it."""
     with broken_model(replies) as model:
         where = f"llm.base_url=http://127.0.0.1:{model.getsockname()[1]}/v1"
+        patience = "advanced.llm.question_seconds=15"
         server = start_server(
-            indexes={"sample": sample_index}, permits=1, overrides=(where, "llm.model=any", "reading.reader=llm")
-        )
-        with ThreadPoolExecutor(4) as pool, httpx.Client(base_url=server.address, timeout=120) as client:
-            body = {"question": QUESTION, "limit": 1, "seconds": 10}
+            indexes={"sample": sample_index}, permits=1, seconds=120.0,
+            overrides=(where, "llm.model=any", "reading.reader=llm", patience),
+        )  # fmt: skip
+        with ThreadPoolExecutor(4) as pool, httpx.Client(base_url=server.address, timeout=180) as client:
+            body = {"question": QUESTION, "limit": 1}
             asked = [pool.submit(client.post, "/v1/ask", json=body) for _ in range(4)]
             if replies is None:
-                for _ in range(3):
-                    assert client.post("/v1/search", json={"question": QUESTION}).status_code == 200
-                assert not any(one.done() for one in asked)
+                assert client.post("/v1/search", json={"question": QUESTION}).status_code == 200
+                assert not all(one.done() for one in asked)
             for one in asked:
                 found = one.result()
                 assert found.status_code == 200, found.text
                 assert found.json()["degraded"]
-        assert server.serving.admission.working == 0
+        until = time.monotonic() + 30
+        while server.serving.admission.working:
+            assert time.monotonic() < until
+            time.sleep(0.05)
