@@ -53,8 +53,9 @@ def _leave_at_once() -> NoReturn:
     """End the process after an interrupt without taking the interpreter apart.
 
     A compiled library that was half loaded, or in which a thread still works, crashes or complains when it is.
-    What was registered for the end (worker processes, temporary files) is done first.
+    What was registered for the end (worker processes, temporary files) is done first; another interrupt cuts it short.
     """
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, RuntimeError):  # as above, or it was being written to

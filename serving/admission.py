@@ -142,11 +142,24 @@ class Admission:
         finally:
             self._elsewhere.release()
             permit.started += time.monotonic() - left
-            coming, seconds = self._back(watch.seconds_left()), watch.seconds_left() + 1.0
+            permit.held = self._given_back(watch, loop)
+
+    def _given_back(self, watch: Watch, loop: asyncio.AbstractEventLoop) -> bool:
+        """In the thread of a question: whether a permit came; this waits as long as the loop runs, so none is lost."""
+        coming = self._back(watch.seconds_left())
+        try:
+            back = asyncio.run_coroutine_threadsafe(coming, loop)
+        except RuntimeError:  # the loop is closed
+            coming.close()
+            return False
+        while True:
             try:
-                permit.held = asyncio.run_coroutine_threadsafe(coming, loop).result(seconds)
-            except (RuntimeError, TimeoutError, CancelledError):  # the loop ends, with all permits
-                coming.close()
+                return back.result(1.0)
+            except CancelledError:
+                return False
+            except TimeoutError:
+                if not loop.is_running():
+                    return False
 
     async def _back(self, seconds: float) -> bool:
         """Whether a permit came within these seconds."""
@@ -155,9 +168,11 @@ class Admission:
             return True
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.returning.append(turn)
-        await asyncio.wait({turn}, timeout=seconds)
-        if not turn.done():
-            self.returning.remove(turn)
+        try:
+            await asyncio.wait({turn}, timeout=seconds)
+        finally:
+            if not turn.done():
+                self.returning.remove(turn)
         return turn.done()
 
     def _give_up(self, turn: "asyncio.Future[None]", line: "deque[asyncio.Future[None]]") -> None:

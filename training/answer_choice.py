@@ -79,6 +79,9 @@ def train_answer_choice(
         raise TrainingError("set indexes and questions, a file each; two or more, so that one can be left out")
     if settings.shares and len(settings.shares) != len(settings.indexes):
         raise TrainingError(f"shares has {len(settings.shares)} numbers, expected one for each of the indexes")
+    names = [_source(index, questions) for index, questions in zip(settings.indexes, settings.questions, strict=True)]
+    if len(set(names)) < len(names):
+        raise TrainingError(f"two sources are called alike ({', '.join(names)}); name the folders of the indexes apart")
     kept_file = out / EXAMPLES
     if not kept_file.is_file():
         examples: list[Example] = []
@@ -90,8 +93,7 @@ def train_answer_choice(
         out.mkdir(parents=True, exist_ok=True)
         write_atomically(kept_file, "".join(json.dumps(_record(one)) + "\n" for one in examples).encode())
     examples = [_example(json.loads(line)) for line in kept_file.read_text(encoding="utf-8").splitlines()]
-    pairs = zip(settings.indexes, settings.questions, settings.shares or [1.0] * len(settings.indexes), strict=True)
-    shares = {_source(index, questions): share for index, questions, share in pairs}
+    shares = dict(zip(names, settings.shares or [1.0] * len(names), strict=True))
     kept = None if settings.beside is None else kept_weights(settings.beside)
     values = fit_choice(examples, decay=settings.decay, kept=kept, shares=shares)
     scores = left_out(examples, decay=settings.decay, kept=kept, shares=shares)

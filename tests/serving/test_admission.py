@@ -8,7 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from pydantic import BaseModel
 
+from helios.config import LanguageModelSettings
+from helios.llm.backend import Undelivered
+from helios.llm.client import LlmClient
+from helios.llm.outcome import Failure, FailureKind
+from helios.llm.request import Message, Request
 from serving.admission import Admission, Rank
 from serving.problems import Problem
 from serving.watch import Abandoned, Watch, WatchedStage, watching
@@ -237,3 +243,76 @@ def test_many_clients_get_what_one_gets(server, client):
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda body: httpx.post(f"{server.address}/v1/search", json=body, timeout=60), bodies))
     assert [reply.json()["evidence"]["edges"] for reply in replies] == expected * 4
+
+
+class HeldModel:
+    """A language model that replies when it is told to, which a real one cannot be."""
+
+    model = "held"
+
+    def __init__(self) -> None:
+        self.asked, self.may_reply = threading.Event(), threading.Event()
+
+    async def reply(self, messages, schema, *, max_tokens, timeout):
+        self.asked.set()
+        await asyncio.to_thread(self.may_reply.wait, 30)
+        return Undelivered(FailureKind.UNAVAILABLE, "it says nothing")
+
+    async def close(self) -> None:
+        self.may_reply.set()
+
+
+class NoWords(BaseModel):
+    """What it is asked for."""
+
+
+@pytest.fixture
+def held_model():
+    """The model, and work that asks it."""
+    model = HeldModel()
+    with LlmClient(model, LanguageModelSettings(model="held")) as client:
+        request = Request((Message("user", "Well?"),), NoWords, 32)
+        yield model, lambda: client.ask([request], budget=client.budget())[0]
+
+
+def test_whoever_waits_for_a_model_lends_its_permit(admission, held_model):
+    """Others work meanwhile; the reply goes before those that wait, and all permits are there in the end."""
+    model, ask = held_model
+
+    async def run() -> None:
+        order = []
+        first = asyncio.create_task(admission.run(lambda: (ask(), order.append("replied")), Watch(30)))
+        await asyncio.to_thread(model.asked.wait)
+        held = Held()
+        second = asyncio.create_task(admission.run(held, Watch(30)))
+        await asyncio.to_thread(held.begun.wait)
+        third = asyncio.create_task(admission.run(lambda: order.append("waited"), Watch(30)))
+        model.may_reply.set()
+        while not admission.returning:
+            await asyncio.sleep(0.01)
+        held.free.set()
+        await asyncio.gather(first, second, third)
+        await asyncio.sleep(0)
+        assert (order, admission.working, admission.free) == (["replied", "waited"], 0, 1)
+
+    asyncio.run(run())
+
+
+def test_work_that_gets_no_permit_back_returns_none(admission, held_model):
+    model, ask = held_model
+
+    async def run() -> None:
+        first = asyncio.create_task(admission.run(ask, Watch(1.0), grace=30))
+        await asyncio.to_thread(model.asked.wait)
+        held = Held()
+        second = asyncio.create_task(admission.run(held, Watch(30)))
+        await asyncio.to_thread(held.begun.wait)
+        model.may_reply.set()
+        assert isinstance(await first, Failure)
+        assert (admission.working, len(admission.returning)) == (1, 0)
+        held.free.set()
+        await second
+        await asyncio.sleep(0)
+        assert (admission.working, admission.free) == (0, 1)
+
+    asyncio.run(run())

@@ -140,5 +140,8 @@ def test_the_choice_is_fitted_to_what_the_readers_say(sample_index, tmp_path):
     assert Choice.load(tmp_path / "out") != choice
     with pytest.raises(TrainingError, match="two or more"):
         train_answer_choice(AnswerChoiceSettings(indexes=(sample_index,), questions=tuple(files[:1])), tmp_path / "x")
+    with pytest.raises(TrainingError, match="called alike"):
+        alike = settings.model_copy(update={"questions": (files[0], files[0])})
+        train_answer_choice(alike, tmp_path / "x")
     with pytest.raises(TrainingError, match="expected one for each"):
         train_answer_choice(settings.model_copy(update={"shares": (1.0,)}), tmp_path / "x")

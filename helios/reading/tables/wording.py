@@ -165,7 +165,6 @@ class Wording:
     place: int
     """2 for the second of an order, 1 where no ordinal is said."""
     comparisons: tuple[Comparison, ...]
-
     lasts: bool
     """Whether the time from one date to another may be asked for."""
 
