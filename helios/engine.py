@@ -374,4 +374,5 @@ class Engine:
             calls=report.calls,
             tokens=report.tokens,
             context=() if context is None else context.weights(),
+            filtered=index is not self.view(None),
         )

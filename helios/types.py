@@ -232,6 +232,8 @@ class Evidence:
     """Tokens of their prompts and replies."""
     context: tuple[ContextWeight, ...] = ()
     """The columns of the question's context, those first that moved the edges most; empty where none was given."""
+    filtered: bool = False
+    """Whether a filter left out a part of the corpus; what is read beyond the edges may be of that part."""
 
     def __repr__(self) -> str:
         best = f", best={self.edges[0].probability:.2f}" if self.edges else ""

@@ -30,7 +30,7 @@ from helios.reading.tables.candidates import TablePrograms
 from helios.reading.tables.columns import FILE, HEADS, UNSEEN, TableText, TableTokeniser, TokenisedTable
 from helios.reading.tables.columns import ROLE as CARD_ROLE
 from helios.reading.tables.programs import OPS, execute
-from helios.reading.tables.reader import Sheets, plain_programs, table_question
+from helios.reading.tables.reader import Sheets, plain_programs, table_facts, table_question
 from training.adapted import AdaptedRecipe, batches_of_like
 from training.log import LogRow
 from training.recipes import Role
@@ -107,7 +107,7 @@ def mine_columns(settings: TableColumnsSettings, number: int) -> Iterator[Column
         for lesson in lessons(engine, questions, settings):
             evidence = engine.search(lesson.question, k=50)
             asked = table_question(lesson.question, engine.encoder.encode_question(lesson.question))
-            yield from column_lessons(lesson, plain_programs(asked, evidence, sheets))
+            yield from column_lessons(lesson, plain_programs(asked, table_facts(evidence), sheets))
 
 
 def column_lessons(lesson: Lesson, found: Sequence[TablePrograms]) -> Iterator[ColumnLesson]:

@@ -192,6 +192,7 @@ def _beside(rows: Sequence[Row], group: _Group) -> Iterator[Area]:
     """The tables that stand beside each other in a group of rows, parted by blank columns; mostly one.
 
     A blank column alone may be there for looks: tables have different rows, titles of their own, or the same names.
+    Rows below a blank one do not count: totals stand under some columns only.
     """
     wide = [rows[number] for number in group.rows if _values(rows[number]) > 1]
     own_columns = _columns(wide or [rows[number] for number in group.rows])
@@ -207,12 +208,17 @@ def _beside(rows: Sequence[Row], group: _Group) -> Iterator[Area]:
         return
     headers = [header for part in parts if (header := _header_of(rows, part))]
     if len(parts) == len(headers) > 1:
-        bodies = {tuple(part.rows[number:]) for part, (number, _) in zip(parts, headers, strict=True)}
+        bodies = {_unbroken(part.rows[number:]) for part, (number, _) in zip(parts, headers, strict=True)}
         titled = all(number for number, _ in headers)
         if titled or len(bodies) > 1 or set(headers[0][1]) & set(headers[1][1]):
             yield from parts
             return
     yield Area(group.rows, columns, group.above, group.notes)
+
+
+def _unbroken(numbers: Sequence[int]) -> tuple[int, ...]:
+    """The numbers up to the first gap."""
+    return tuple(number for at, number in enumerate(numbers) if number == numbers[0] + at)
 
 
 def _header_of(rows: Sequence[Row], area: Area) -> tuple[int, Row] | None:

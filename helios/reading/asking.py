@@ -87,12 +87,12 @@ def answer_question(
 ) -> tuple[Answer, Evidence]:  # fmt: skip
     """Search the k best edges, read them, and keep the citations that the store confirms.
 
-    A row that a program over a whole table rests on then comes first: the largest of a thousand rows is like all others
-    until they are compared.
+    Rows that programs over whole tables rest on are then among the first: the largest of a thousand rows is like all
+    others until they are compared.
     """
     evidence, budget = find_evidence(engine, reader, question, k=k, where=where, seconds=seconds, context=context)
     answer = read_evidence(engine, reader, evidence, budget=budget)
-    return answer, evidence if answer.row is None else with_row_first(evidence, answer.row, engine.corpus)
+    return answer, with_rows(evidence, answer, engine.corpus)
 
 
 def find_evidence(
@@ -137,14 +137,24 @@ def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budge
     return replace(answer, notes=notes, degraded=degraded, calls=spent.calls, tokens=spent.tokens)
 
 
-def with_row_first(evidence: Evidence, row: SegmentId, corpus: "Corpus") -> Evidence:
-    """The evidence with a row's first edge before the others; a row without one comes with the chance of the best."""
-    first = next((edge for edge in evidence.edges if edge.segment and edge.segment.segment_id == row), None)
-    if first is None:
-        best, segment = evidence.edges[0], corpus.segment(corpus.segment_number(row))
-        first = EvidenceEdge(0, best.score, best.probability, Origin.AGGREGATED, segment, None)
-    others = evidence.edges[: -1 if first.rank == 0 else None]
-    edges = [first, *(edge for edge in others if edge is not first)]
+def with_rows(evidence: Evidence, answer: Answer, corpus: "Corpus") -> Evidence:
+    """The evidence with the rows of an answer: the row that it rests on, the best edge, those of the next likely ones.
+
+    A row that no edge has comes with the chance of the best edge, in the place of the last one.
+    """
+    if not evidence.edges or (answer.row is None and not answer.rows):
+        return evidence
+    best = evidence.edges[0]
+
+    def edge_of(row: SegmentId) -> EvidenceEdge:
+        known = next((edge for edge in evidence.edges if edge.segment and edge.segment.segment_id == row), None)
+        segment = None if known else corpus.segment(corpus.segment_number(row))
+        return known or EvidenceEdge(0, best.score, best.probability, Origin.AGGREGATED, segment, None)
+
+    first = [] if answer.row is None else [edge_of(answer.row)]
+    moved = {id(edge): edge for edge in [*first, best, *(edge_of(row) for row in answer.rows if row != answer.row)]}
+    others = [edge for edge in evidence.edges if id(edge) not in moved]
+    edges = [*moved.values(), *others][: len(evidence.edges)]
     return replace(evidence, edges=tuple(replace(edge, rank=rank) for rank, edge in enumerate(edges, start=1)))
 
 

@@ -85,6 +85,8 @@ class Answer:
     """Tokens of their prompts and replies."""
     row: SegmentId | None = None
     """The first row that the likeliest reading, a program over a whole table, rests on; also where it is no answer."""
+    rows: tuple[SegmentId, ...] = ()
+    """The first rows of the next likely programs, where no text gives the answer."""
 
     @property
     def abstained(self) -> bool:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
+WHOLE_TABLES = ("tables", "queries")
+"""Readers whose rows no search may have found."""
+ROWS = 2
+"""Rows of theirs that are shown among the first of the evidence."""
 SURELY_LINKED = 0.5
 """Score of the best row's link to its text from which tables are not asked in SQL: what is asked then stands in texts
 more often than in tables, and a query reads none."""
@@ -122,11 +126,13 @@ class ExtractiveReader:
             chances = self.choice.chances(question, evidence, {one: answers[0] for one, answers in found.items()})
             weighed = [answer for one, answers in found.items() for answer in _scaled(answers, chances[one])]
         best = max(weighed, key=lambda answer: answer.confidence)
-        best = replace(best, row=_row(best))
+        best = _with_rows(best, weighed)
         others = _others(best, weighed)
         if reason := self._doubt(evidence, best):
             kept = ((best.text, best.confidence), *others)[: ALTERNATIVES + 1]
-            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=kept, row=best.row)
+            return replace(
+                Answer.abstain(question, reason, reader=self.name), alternatives=kept, row=best.row, rows=_rows(weighed)
+            )
         return replace(best, alternatives=others)
 
     def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Answer]]:
@@ -189,10 +195,21 @@ def _of_query(question: str, found: "QueryAnswer") -> Answer:
     )  # fmt: skip
 
 
-def _row(best: Answer) -> SegmentId | None:
-    """The first row that a reader of whole tables cites, if its answer is the best."""
-    cited = (one.segment_id for one in best.citations if one.segment_id is not None)
-    return next(cited, None) if best.reader in ("tables", "queries") else None
+def _with_rows(best: Answer, answers: Sequence[Answer]) -> Answer:
+    """The best answer with the rows that it and others rest on, if a reader of whole tables gives it."""
+    return replace(best, row=_row(best), rows=_rows(answers)) if best.reader in WHOLE_TABLES else best
+
+
+def _rows(answers: Sequence[Answer]) -> tuple[SegmentId, ...]:
+    """The first rows of the likeliest answers from whole tables."""
+    ordered = sorted(answers, key=lambda answer: -answer.confidence)
+    rows = (_row(answer) for answer in ordered if answer.reader in WHOLE_TABLES)
+    return tuple(dict.fromkeys(row for row in rows if row is not None))[:ROWS]
+
+
+def _row(answer: Answer) -> SegmentId | None:
+    """The first row that an answer cites."""
+    return next((one.segment_id for one in answer.citations if one.segment_id is not None), None)
 
 
 def _scaled(answers: Sequence[Answer], chance: float) -> list[Answer]:

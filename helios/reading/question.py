@@ -115,10 +115,7 @@ def ask(question: str) -> Asked:
 
 
 def ask_in_any_language(question: str) -> Asked:
-    """The same of a question in any language of ASKING_ELSEWHERE, whose focus nothing here finds.
-
-    For spans alone: the trees of the reader of tables learned from questions whose kind only English tells.
-    """
+    """The same of a question in any language of ASKING_ELSEWHERE, whose focus nothing here finds."""
     asked = ask(question)
     if asked.word:
         return asked

@@ -127,9 +127,16 @@ def test_tables_beside_each_other_and_a_blank_column_for_looks(book, tmp_path):
     sheet = book.create_sheet("One")
     for row in [["Name", "Age", None, "Town", "Phone"], ["Ann", 3, None, "Oslo", 12], ["Eve", 4, None, "Rome", 13]]:
         sheet.append(row)
-    ages, towns, whole = saved(book, tmp_path / "b.xlsx")
+    sheet = book.create_sheet("Summed")
+    for row in [
+        ["Name", "Town", None, "Hours", "Ext."], ["Ann", "Oslo", None, 3, 21], ["Eve", "Rome", None, 4, 22],
+        [], [None, None, None, 7],
+    ]:  # fmt: skip
+        sheet.append(row)
+    ages, towns, whole, summed = saved(book, tmp_path / "b.xlsx")
     assert (ages.header, towns.header) == (("Name", "Age"), ("Name", "Town"))
     assert (whole.header, len(whole.rows)) == (("Name", "Age", "Town", "Phone"), 2)
+    assert summed.header == ("Name", "Town", "Hours", "Ext.")
 
 
 def test_a_form_and_a_sheet_of_notes(book, tmp_path):

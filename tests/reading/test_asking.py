@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.reading.asking import computed_answer, with_cells, with_row_first
+from helios.reading.asking import computed_answer, with_cells, with_rows
 from helios.reading.base import Answer, Citation
 from helios.types import Computation, Evidence, Origin, SegmentId
 
@@ -37,7 +37,7 @@ def test_an_answer_on_the_chosen_row_cites_its_cell():
 def test_a_row_that_a_program_rests_on_comes_first(engine):
     evidence = engine.search("Which races did she win?", k=5)
     row = next(edge.segment.segment_id for edge in evidence.edges[1:] if edge.segment)
-    moved = with_row_first(evidence, row, engine.corpus)
+    moved = with_rows(evidence, Answer("?", "7", row=row), engine.corpus)
     assert moved.edges[0].segment.segment_id == row
     assert [edge.rank for edge in moved.edges] == [1, 2, 3, 4, 5]
     assert {edge.score for edge in moved.edges} == {edge.score for edge in evidence.edges}
@@ -48,7 +48,26 @@ def test_a_row_that_was_not_found_comes_first(engine):
     found = {edge.segment.segment_id for edge in evidence.edges if edge.segment}
     table = next(iter(engine.corpus.tables.ids()))
     row = next(one for n in range(99) if (one := SegmentId(table, n)) not in found)
-    moved = with_row_first(evidence, row, engine.corpus)
+    moved = with_rows(evidence, Answer("?", "7", row=row), engine.corpus)
     assert (moved.edges[0].segment.segment_id, moved.edges[0].origin) == (row, Origin.AGGREGATED)
     assert len(moved.edges) == 5
     assert [edge.segment for edge in moved.edges[1:]] == [edge.segment for edge in evidence.edges[:4]]
+
+
+def test_rows_of_other_programs_follow_the_best_edge(engine):
+    evidence = engine.search("Which races did she win?", k=5)
+    table = next(iter(engine.corpus.tables.ids()))
+    found = {edge.segment.segment_id for edge in evidence.edges if edge.segment}
+    one, two = [row for n in range(99) if (row := SegmentId(table, n)) not in found][:2]
+    abstained = Answer("?", "", row=one, rows=(one, two))
+    shown = [edge.segment and edge.segment.segment_id for edge in with_rows(evidence, abstained, engine.corpus).edges]
+    before = [edge.segment and edge.segment.segment_id for edge in evidence.edges]
+    assert shown == [one, before[0], two, *before[1:3]]
+    alone = Answer("?", "", rows=(one, two))
+    assert [edge.segment and edge.segment.segment_id for edge in with_rows(evidence, alone, engine.corpus).edges] == [
+        before[0],
+        one,
+        two,
+        *before[1:3],
+    ]
+    assert with_rows(evidence, Answer("?", "7"), engine.corpus) is evidence

@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from itertools import chain
 from threading import Lock
 from time import monotonic
 
@@ -16,8 +17,8 @@ import numpy as np
 
 from helios.errors import QueryFailed, QueryTimeout
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
-from helios.reading.queries.keys import is_key, references
 from helios.reading.tables.headers import spelled_out
+from helios.reading.tables.keys import key_columns, references
 from helios.reading.tables.sheet import Kind, Sheet, SheetColumn
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.schema import SchemaView
@@ -103,7 +104,7 @@ class TableDatabase:
 
     def is_key(self, column: ColumnRef) -> bool:
         """Whether a column has each value once."""
-        return is_key(self._column(column))
+        return self._column(column).is_key
 
     def is_amount(self, column: ColumnRef) -> bool:
         """Whether a column holds numbers that can be added: no keys of rows, no numbers that name them, no years."""
@@ -120,7 +121,11 @@ class TableDatabase:
         return number, self.sheets[table].columns[number].cells[row]
 
     def _described(self) -> Iterator[TableSchema]:
-        found = references(self.sheets, {name: name for name in self.sheets})
+        stored = (
+            key_columns(name, ((column.header, column.cells) for column in sheet.columns[: len(self.columns[name])]))
+            for name, sheet in self.sheets.items()
+        )
+        found = references(chain.from_iterable(stored), {name: name for name in self.sheets})
         referred = {(one.referred, one.key) for one in found}
         for name, sheet in self.sheets.items():
             own = self.columns[name]
@@ -202,7 +207,7 @@ def _stored(text: str) -> str | None:
 
 
 def _is_named_key(column: SheetColumn) -> bool:
-    return is_key(column) and column.header.casefold().endswith("id")
+    return column.is_key and column.header.casefold().endswith("id")
 
 
 def _type(column: SheetColumn) -> str:

@@ -34,17 +34,10 @@ MOST_ITEMS = 30
 MOST_CELLS = 50
 
 
-class ReadSheet(Protocol):
-    """What is known of a table that was read; here its sheet alone is used."""
-
-    @property
-    def sheet(self) -> Sheet: ...
-
-
 class Sheets(Protocol):
     """Tables that are ready for questions, by their ids (`helios.reading.tables.reader.Sheets`)."""
 
-    def get(self, table_id: str) -> ReadSheet | None:
+    def sheet(self, table_id: str) -> Sheet | None:
         """None for a table that is too large."""
 
 
@@ -109,12 +102,12 @@ class QueryReader:
         sheets: dict[str, Sheet] = {}
         cells = 0
         for table_id in chosen:
-            read = self.sheets.get(table_id)
-            if read is not None:
-                size = read.sheet.size * len(read.sheet.columns)
+            sheet = self.sheets.sheet(table_id)
+            if sheet is not None:
+                size = sheet.size * len(sheet.columns)
                 if cells + size <= CELLS:
                     cells += size
-                    sheets[table_id] = read.sheet
+                    sheets[table_id] = sheet
         return TableDatabase(sheets)
 
 
@@ -190,9 +183,8 @@ def _place(database: TableDatabase, term: Term, rows: Mapping[str, Value]) -> Ci
     assert isinstance(row, int)
     sheet = database.sheets[table]
     number, _ = database.cell(table, row - 1, term.column.column)
-    ((at, column),) = sheet.places(row - 1, number)
-    text = sheet.table.rows[at][column]
-    return Citation(text, SegmentId(sheet.table.table_id, at), column, end=len(text)) if text else None
+    (at,) = sheet.places(row - 1, number)
+    return Citation(at.text, SegmentId(at.table.table_id, at.row), at.column, end=len(at.text)) if at.text else None
 
 
 def _said(value: Value, *, empty: bool = False) -> str:

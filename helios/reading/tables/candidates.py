@@ -37,7 +37,7 @@ SET = (
 )  # fmt: skip
 COLUMN = (
     "header_lexical", "header_similarity", "header_rest", "header_coverage", "header_focus", "focus_lexical",
-    "kind", "distinct", "filled", "length", "matched", "position", "header_words", "in_question",
+    "kind", "distinct", "filled", "length", "matched", "position", "header_words", "in_question", "joined",
 )  # fmt: skip
 JOINT = (
     "op", "descending", "place", "same_column", "unexplained", "most_unexplained", "words_unexplained",
@@ -138,7 +138,7 @@ def _sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> lis
 def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: Sheet) -> Iterator[tuple[int, ...]]:
     wording = reading.wording
     columns = range(min(len(sheet.columns), MOST_COLUMNS))
-    comparable = [c for c in columns if sheet.columns[c].kind is not Kind.TEXT]
+    comparable = [c for c in columns if c < sheet.own and sheet.columns[c].kind is not Kind.TEXT]
     numbers = [c for c in comparable if sheet.columns[c].kind is Kind.NUMBER]
     amounts = [c for c in numbers if sheet.columns[c].is_amount]
     groups = [c for c in columns if 1 < sheet.columns[c].distinct < sheet.size]
@@ -309,6 +309,7 @@ class _Seen:
                     number,
                     len(c.words),
                     sum(lexical) / max(1, len(c.words)),
+                    number >= sheet.own,
                 ]
                 for number, (c, size, lexical, similar) in enumerate(
                     zip(sheet.columns, length, self.lexical * content, self.similar * content, strict=True)

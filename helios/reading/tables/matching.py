@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.index.languages import COMMON, UNSPACED_COMMON, recognise
 from helios.index.lexical import terms_of
 from helios.models.encoder import TokenVectors
 from helios.reading.question import STOP
@@ -77,6 +79,7 @@ _TO = re.compile(
 _OR = re.compile(
     r"\s*(?:,|and|or|&|und|oder|et|ou|y|e|o|u|和|或|、)\s*(?:the |der |die |das |la |le |les |el |los |las )?", re.I
 )
+_UNSPACED_COMMON = re.compile("|".join(UNSPACED_COMMON))
 _PARTS = (
     ("day", "month", "year"),
     ("day2", "month2", "year2"),
@@ -116,11 +119,21 @@ class Match:
 
 def question_words(question: str) -> list[Word]:
     """The first words of a question."""
+    language = recognise(question)
+    common = STOP if language in ("", "en") else STOP | _common(language)
+    unspaced = [match.span() for match in _UNSPACED_COMMON.finditer(question)]
     found = []
     for match in islice(WORD.finditer(question), MOST_WORDS):
         text = "".join(terms_of(match.group()))
-        found.append(Word(text, match.start(), match.end(), text in STOP or not text))
+        within = any(start <= match.start() and match.end() <= end for start, end in unspaced)
+        found.append(Word(text, match.start(), match.end(), text in common or not text or within))
     return found
+
+
+@cache
+def _common(language: str) -> frozenset[str]:
+    """Words of a language that say nothing, folded as a question's are."""
+    return frozenset("".join(terms_of(word)) for word in COMMON.get(language, ()))
 
 
 def matches_of(

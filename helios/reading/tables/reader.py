@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +15,20 @@ from helios.models.encoder import TokenEncoder, TokenVectors
 from helios.models.routes import Runtime
 from helios.models.trees import Trees
 from helios.reading.base import Citation
-from helios.reading.question import ask
+from helios.reading.question import ask_in_any_language
 from helios.reading.tables import candidates, columns
 from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
 from helios.reading.tables.headers import spelled_out
+from helios.reading.tables.joins import Joins, Tables
 from helios.reading.tables.matching import few_values, question_words
+from helios.reading.tables.others import Others
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.rivals import FILE as RIVALS_FILE
 from helios.reading.tables.rivals import RIVALS, Rival, RivalReader
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
-from helios.types import Evidence, SegmentId, Table
+from helios.types import Evidence, SegmentId
 
 FloatArray = NDArray[np.float32]
 TABLES = 6
@@ -38,7 +39,7 @@ COMPARED = 10
 """Best edges that a table's share is counted over."""
 LARGEST = 400_000
 """Cells of a table that is read whole; a larger one is left to the other reader."""
-KEPT_SHEETS = 32
+KEPT_SHEETS = 64
 """Tables that are kept ready."""
 
 
@@ -58,12 +59,6 @@ DOUBTS = (*OF_PROGRAM, "rival_odds", "rival_chance")
 """And the log-odds of the answer by the reader of rivals, and the logarithm of its chance."""
 
 
-class Tables(Protocol):
-    """Tables by their ids."""
-
-    def get(self, record_id: str) -> Table: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ReadTable:
     """A table ready for questions, with the vectors of its columns' names and, last, of its title."""
@@ -79,17 +74,37 @@ class Sheets:
 
     def __init__(self, tables: Tables, encoder: TokenEncoder) -> None:
         self.tables, self.encoder = tables, encoder
-        self._kept: Bounded[str, ReadTable | None] = Bounded(KEPT_SHEETS)
+        self.joins = Joins(tables, self.sheet)
+        self.others = Others(self)
+        self._sheets: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
+        self._joined: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
+        self._kept: Bounded[tuple[str, bool], ReadTable | None] = Bounded(KEPT_SHEETS)
 
-    def get(self, table_id: str) -> ReadTable | None:
-        """None for a table that is too large."""
-        return self._kept.of(table_id, lambda: self._read(table_id))
+    def sheet(self, table_id: str) -> Sheet | None:
+        """A table as it is; None for one that is too large."""
+        return self._sheets.of(table_id, lambda: self._sheet(table_id))
 
-    def _read(self, table_id: str) -> ReadTable | None:
+    def joined(self, table_id: str) -> Sheet | None:
+        """The same with columns of the tables that it refers to."""
+        return self._joined.of(table_id, lambda: self._join(table_id))
+
+    def get(self, table_id: str, *, joined: bool = True) -> ReadTable | None:
+        """The same with vectors."""
+        return self._kept.of((table_id, joined), lambda: self._read(table_id, joined=joined))
+
+    def _sheet(self, table_id: str) -> Sheet | None:
         table = self.tables.get(table_id)
-        if len(table.rows) * len(table.header) > LARGEST or not table.rows:
+        return Sheet.of(table) if table.rows and len(table.rows) * len(table.header) <= LARGEST else None
+
+    def _join(self, table_id: str) -> Sheet | None:
+        sheet = self.sheet(table_id)
+        return None if sheet is None else sheet.joining(self.joins.of(sheet))
+
+    def _read(self, table_id: str, *, joined: bool) -> ReadTable | None:
+        sheet = self.joined(table_id) if joined else self.sheet(table_id)
+        if sheet is None:
             return None
-        sheet = Sheet.of(table)
+        table = sheet.table
         title = " ".join(dict.fromkeys(part for part in (table.title, table.section) if part))
         texts = [spelled_out(column.header) or " " for column in sheet.columns] + [title or " "]
         few = few_values(sheet)
@@ -102,7 +117,7 @@ class Sheets:
 
 def table_question(question: str, vectors: TokenVectors) -> TableQuestion:
     """A question taken apart once for all tables; `vectors` are those of its tokens."""
-    return TableQuestion(ask(question), tuple(question_words(question)), wording_of(question), vectors)
+    return TableQuestion(ask_in_any_language(question), tuple(question_words(question)), wording_of(question), vectors)
 
 
 def table_facts(evidence: Evidence, *, tables: int = TABLES) -> list[tuple[str, TableFacts]]:
@@ -127,20 +142,27 @@ def table_facts(evidence: Evidence, *, tables: int = TABLES) -> list[tuple[str, 
 def all_programs(
     reading: TableQuestion, evidence: Evidence, sheets: Sheets, reader: ColumnReader
 ) -> list[TablePrograms]:
-    """The programs over each of the first tables, with all features."""
-    found = plain_programs(reading, evidence, sheets)
+    """The programs over each of the first tables and of others that the question may be about, with all features."""
+    chosen = table_facts(evidence)
+    if not evidence.filtered:
+        others = sheets.others.of(reading, {table for table, _ in chosen}, reader)
+        places = enumerate(others, start=len(chosen))
+        chosen += [(table, TableFacts(place, 0.0, 0.0, evidence.present, ())) for place, table in places]
+    found = plain_programs(reading, chosen, sheets, joined=not evidence.filtered)
     readings = reader.read(reading.asked.text, [TableText.of(one.sheet, one.sets) for one in found])
     pairs = zip(found, column_features(found, readings), strict=True)
     return [replace(one, features=np.hstack([one.features, more])) for one, more in pairs]
 
 
-def plain_programs(reading: TableQuestion, evidence: Evidence, sheets: Sheets) -> list[TablePrograms]:
-    """The programs over each of the first tables, without what the reader of columns says."""
+def plain_programs(
+    reading: TableQuestion, tables: Sequence[tuple[str, TableFacts]], sheets: Sheets, *, joined: bool = True
+) -> list[TablePrograms]:
+    """The programs over each of the tables, without what the reader of columns says."""
     found = []
-    for table_id, facts in table_facts(evidence):
-        read = sheets.get(table_id)
+    for table_id, facts in tables:
+        read = sheets.get(table_id, joined=joined)
         if read is not None:
-            if read.sheet.lies:
+            if read.sheet.lies and facts.rows:
                 rank, _, chance = facts.rows[0]
                 facts = replace(facts, rows=((rank, 0, chance),))
             found.append(programs_of(reading, read.sheet, facts, read.headers, read.values))
@@ -168,11 +190,10 @@ class TableAnswer:
         """The cells that were used."""
         sheet = self.program.sheet
         places = dict.fromkeys(place for cell in self.result.cells for place in sheet.places(*cell))
-        cells = [(row, column, sheet.table.rows[row][column]) for row, column in places]
         return tuple(
-            Citation(text, SegmentId(sheet.table.table_id, row), column, end=len(text))
-            for row, column, text in cells
-            if text
+            Citation(at.text, SegmentId(at.table.table_id, at.row), at.column, end=len(at.text))
+            for at in places
+            if at.text
         )
 
 

@@ -87,6 +87,11 @@ class SheetColumn:
         return int(self.keys.max(initial=-1)) + 1
 
     @property
+    def is_key(self) -> bool:
+        """Whether every row has a value of its own."""
+        return len(self.keys) > 1 and self.distinct == len(self.keys)
+
+    @property
     def is_amount(self) -> bool:
         """Whether it holds numbers that can be added: neither years nor numbers that tell the rows apart."""
         if self.kind is not Kind.NUMBER:
@@ -107,6 +112,38 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """A column of another table beside the rows of one that refers to it."""
+
+    sheet: "Sheet" = field(repr=False)
+    column: int
+    by: int
+    """The column that refers."""
+    rows: NDArray[np.int64] = field(repr=False)
+    """int64 (R): the other table's row that is referred to, -1 for none."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells (R), empty where no row is referred to."""
+        cells = self.sheet.columns[self.column].cells
+        return tuple(cells[row] if row >= 0 else "" for row in self.rows.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a cell stands."""
+
+    table: Table = field(repr=False)
+    row: int
+    column: int
+
+    @property
+    def text(self) -> str:
+        """The cell."""
+        return self.table.rows[self.row][self.column]
+
+
+@dataclass(frozen=True, slots=True)
 class Sheet:
     """A table, ready for questions. An infobox lies on its side: each attribute is a column of the only row."""
 
@@ -120,7 +157,9 @@ class Sheet:
     spellings: dict[tuple[str, int], list[str]] = field(repr=False)
     """Words of values by first letter and length."""
     names: tuple[int, ...] = ()
-    """The columns of first and last names, where people stand in two; the last column then holds whole names."""
+    """The columns of first and last names, where people stand in two; the last own column then holds whole names."""
+    joined: tuple[Joined, ...] = ()
+    """What the last columns are in other tables, where some were joined."""
 
     @classmethod
     def of(cls, table: Table) -> "Sheet":
@@ -132,12 +171,35 @@ class Sheet:
         first, last = _name_columns(columns)
         if first >= 0:
             columns = (*columns, _whole_name(columns[first], columns[last]))
+        counted = np.array([not _is_total(row) for row in cells], bool)
+        return cls._of(table, columns, counted, (first, last) if first >= 0 else ())
+
+    @classmethod
+    def _of(
+        cls, table: Table, columns: tuple[SheetColumn, ...], counted: NDArray[np.bool_], names: tuple[int, ...],
+        joined: tuple[Joined, ...] = (),
+    ) -> "Sheet":  # fmt: skip
         values, postings = _values(columns)
         spellings: dict[tuple[str, int], list[str]] = {}
         for word in postings:
             spellings.setdefault((word[0], len(word)), []).append(word)
-        counted = np.array([not _is_total(row) for row in cells], bool)
-        return cls(table, columns, counted, values, postings, spellings, (first, last) if first >= 0 else ())
+        return cls(table, columns, counted, values, postings, spellings, names, joined)
+
+    def joining(self, others: Iterable[Joined]) -> "Sheet":
+        """This table with columns of others beside its own; one that is called as another is gets the name of the
+        column that refers before its own."""
+        columns, joined = list(self.columns), tuple(others)
+        for one in joined:
+            header = one.sheet.columns[one.column].header
+            if header.casefold() in {column.header.casefold() for column in columns}:
+                header = f"{self.columns[one.by].header} {header}"
+            columns.append(_column(header, one.cells))
+        return self._of(self.table, tuple(columns), self.counted, self.names, joined) if joined else self
+
+    @property
+    def own(self) -> int:
+        """Columns that are not joined."""
+        return len(self.columns) - len(self.joined)
 
     @property
     def size(self) -> int:
@@ -149,10 +211,14 @@ class Sheet:
         """Whether the columns are rows of the table."""
         return is_form(self.table)
 
-    def places(self, row: int, column: int) -> tuple[tuple[int, int], ...]:
-        """(row, column) of the table where a cell stands; a whole name stands in two."""
-        columns = self.names if self.names and column == len(self.columns) - 1 else (column,)
-        return tuple((one, 1) if self.lies else (row, one) for one in columns)
+    def places(self, row: int, column: int) -> tuple[Place, ...]:
+        """Where a cell stands; a whole name stands in two cells, a joined one in that which refers and in its own."""
+        if column >= self.own:
+            joined = self.joined[column - self.own]
+            other = int(joined.rows[row])
+            return (*self.places(row, joined.by), *(joined.sheet.places(other, joined.column) if other >= 0 else ()))
+        columns = self.names if self.names and column == self.own - 1 else (column,)
+        return tuple(Place(self.table, *((one, 1) if self.lies else (row, one))) for one in columns)
 
 
 def _name_columns(columns: tuple[SheetColumn, ...]) -> tuple[int, int]:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from helios.index.languages import recognise
+
 _COUNT = (
     r"how many|number of|count(?:\b|s of)|wie ?viele|anzahl|combien d|nombre de|cu[aá]nt[oa]s|n[uú]mero de|"
     r"多少[个名人件本项次种辆台家所位门]|几[个名人件本项次种辆台家所位门]|数量"
@@ -35,11 +37,14 @@ _DURATION = (
     r"wie lange|wie ?viele? (?:tage|nächte|wochen)|combien de (?:temps|jours|nuits|semaines)|\bdurée|"
     r"cu[aá]nto tiempo|cu[aá]nt[oa]s (?:días|noches|semanas)|多久|多少天|几天|几晚|多长时间"
 )
-_AUXILIARY = (
-    r"^\W*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must|"
+_ELSEWHERE = (
     r"ist|sind|war|waren|hat|haben|hatte|gibt|gab|wird|werden|wurde|wurden|kann|darf|muss|"
     r"est|sont|était|a-t|ont|y a|est-ce|peut|doit|"
-    r"es|son|hay|tiene|tienen|est[aá]|están|fue|fueron|puede|había)\b|吗|是否|有没有"
+    r"es|son|hay|tiene|tienen|est[aá]|están|fue|fueron|puede|había"
+)
+_AUXILIARY = (
+    r"^\W*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must|"
+    rf"{_ELSEWHERE})\b|吗|是否|有没有"
 )
 _MOST = (
     r"\bmost\b|\bhighest|\blargest|\bbiggest|\blongest|\bgreatest|\bmaximum|\bmax\b|\btop\b|\bbest\b|\bheaviest|"
@@ -140,6 +145,8 @@ _CUES = {
     "negated": _pattern(_NEGATED),
 }
 CUES = (*_CUES, "ordinal")
+_WHETHER_GERMAN = _pattern(rf"^\W*(?:{_ELSEWHERE})\b")
+"""German asks "was" where English asks "what"."""
 LOOKED_BACK, LOOKED_AHEAD = 28, 14
 """Characters before and after a number that may say what it is compared by."""
 
@@ -180,7 +187,10 @@ class Wording:
 
 def wording_of(question: str) -> Wording:
     """Find the words that speak of operations."""
-    cues = {name: found.span() for name, pattern in _CUES.items() if (found := pattern.search(question))}
+    patterns = dict(_CUES)
+    if recognise(question) == "de":
+        patterns["whether"] = _WHETHER_GERMAN
+    cues = {name: found.span() for name, pattern in patterns.items() if (found := pattern.search(question))}
     place = 1
     for number, text in _ORDINALS:
         if found := re.search(text, question, re.IGNORECASE):

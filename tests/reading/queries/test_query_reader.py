@@ -1,6 +1,6 @@
 """Tables of a folder asked as a database, in real SQLite: what is joined, counted and summed, and where it stands."""
 
-from dataclasses import dataclass
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from helios.errors import QueryFailed, QueryTimeout
 from helios.executors.base import Language, NativeQuery
 from helios.reading.queries.database import TableDatabase
-from helios.reading.queries.keys import Reference, references
 from helios.reading.queries.reader import QueryReader
+from helios.reading.tables.keys import Reference, key_columns, references
 from helios.reading.tables.sheet import Sheet
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.sql import quoted
@@ -28,20 +28,15 @@ VANS = Table("vans", "vans", ("Plate", "Depot ID", "Make", "Mileage"),
 )  # fmt: skip
 
 
-@dataclass
-class Read:
-    sheet: Sheet
-
-
 class Files:
     """Tables by their ids, as an index would give them."""
 
     def __init__(self, *tables: Table) -> None:
         self.tables = {table.table_id: table for table in tables}
 
-    def get(self, table_id: str) -> Read | None:
+    def sheet(self, table_id: str) -> Sheet | None:
         table = self.tables.get(table_id)
-        return None if table is None else Read(Sheet.of(table))
+        return None if table is None else Sheet.of(table)
 
     def evidence(self, question: str) -> Evidence:
         edges = [
@@ -135,16 +130,21 @@ def test_no_tables():
     assert QueryReader(Files()).read("How many vans are there?", Evidence("", ())) == []
 
 
+def found_references(sheets):
+    columns = [key_columns(name, [(one.header, one.cells) for one in sheet.columns]) for name, sheet in sheets.items()]
+    return references(chain.from_iterable(columns), {name: name for name in sheets})
+
+
 def test_keys_are_read_from_names_and_values():
     sheets = {"vans": Sheet.of(VANS), "depots": Sheet.of(DEPOTS)}
-    assert references(sheets, {name: name for name in sheets}) == [Reference("vans", 1, "depots", 0)]
+    assert found_references(sheets) == [Reference("vans", 1, "depots", 0)]
 
 
 def test_numbers_that_agree_by_chance_are_no_key():
     rooms = Table("rooms", "rooms", ("Number", "Floor"), (("1", "1"), ("2", "1"), ("3", "2")))
     guests = Table("guests", "guests", ("Guest", "Nights"), (("Ann", "2"), ("Bob", "1"), ("Cem", "3")))
     sheets = {"rooms": Sheet.of(rooms), "guests": Sheet.of(guests)}
-    assert references(sheets, {name: name for name in sheets}) == []
+    assert found_references(sheets) == []
 
 
 def test_names_that_cannot_be_used_as_they_are():

@@ -15,7 +15,7 @@ from helios.reading.tables.columns import (
     column_features,
 )
 from helios.reading.tables.programs import OPS, Op
-from helios.reading.tables.reader import WEIGHTS, Sheets, plain_programs, table_question
+from helios.reading.tables.reader import WEIGHTS, Sheets, plain_programs, table_facts, table_question
 
 SUPPLIERS = TableText(
     "suppliers", ("Supplier", "Contact", "Lead time", "Min. order"),
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_left_out():
 def test_features_follow_the_programs(reader, engine):
     question = "What is the length of the Rhine?"
     asked = table_question(question, engine.encoder.encode_question(question))
-    found = plain_programs(asked, engine.search(question), Sheets(engine.corpus.tables, engine.encoder))
+    found = plain_programs(asked, table_facts(engine.search(question)), Sheets(engine.corpus.tables, engine.encoder))
     readings = reader.read(question, [TableText.of(one.sheet, one.sets) for one in found])
     for one, reading, features in zip(found, readings, column_features(found, readings), strict=True):
         assert features.shape == (len(one.parts), len(FEATURES))

@@ -189,7 +189,7 @@ PEOPLE = Sheet.of(
 def test_people_in_two_columns_have_whole_names():
     whole = len(PEOPLE.columns) - 1
     assert PEOPLE.columns[whole].cells == ("Ada Moss", "Ben Moss", "Ada Reed")
-    assert PEOPLE.places(1, whole) == ((1, 1), (1, 2))
+    assert [(at.row, at.column) for at in PEOPLE.places(1, whole)] == [(1, 1), (1, 2)]
     found = matches_of("When is Ada Reed in?", question_words("When is Ada Reed in?"), wording_of(""), PEOPLE, ())
     assert [np.flatnonzero(match.rows).tolist() for match in found if match.column == whole][:1] == [[2]]
 
