@@ -209,3 +209,15 @@ def test_a_value_of_like_meaning_selects(engine):
     values = [(column, key, found) for (column, key, _), found in zip(few, vectors, strict=True)]
     (near,) = near_matches(question_words(question), engine.encoder.encode_question(question), cases, values)
     assert (near.text, np.flatnonzero(near.rows).tolist()) == ("Stage is like solicitors", [1, 3])
+
+
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("Was kostet bei uns die Jahreskarte?", ["kostet", "jahreskarte"]),
+        ("¿Cuántas cajas de la finca se vendieron?", ["caja", "finca", "vendieron"]),
+        ("Which of the tents are sold?", ["tent", "sold"]),
+    ],
+)
+def test_common_words_of_the_question_s_language_say_nothing(question, content):
+    assert [word.text for word in question_words(question) if not word.stop] == content

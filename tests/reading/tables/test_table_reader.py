@@ -3,7 +3,7 @@
 import pytest
 
 from helios.errors import ModelError
-from helios.reading.tables.reader import Sheets, TableReader, table_facts
+from helios.reading.tables.reader import Sheets, TableReader, all_programs, table_facts, table_question
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +65,14 @@ def test_other_answers_are_others(engine):
     assert answer.text == "Volga"
     assert "volga" not in others
     assert len(set(others)) == len(others)
+
+
+def test_nothing_beyond_a_filter_is_read(engine, reader):
+    question = "What is the length of the Rhine?"
+    assert not engine.search(question).filtered
+    evidence = engine.search(question, where="kind = 'table'")
+    assert evidence.filtered
+    asked = table_question(question, engine.encoder.encode_question(question))
+    found = {one.sheet.table.table_id for one in all_programs(asked, evidence, reader.sheets, reader.columns)}
+    assert found <= {edge.segment.segment_id.table_id for edge in evidence.edges if edge.segment}
+    assert all(not one.sheet.joined for one in all_programs(asked, evidence, reader.sheets, reader.columns))

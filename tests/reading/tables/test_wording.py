@@ -65,3 +65,15 @@ def test_a_number_is_compared(question, operator):
 def test_an_interval_is_one_comparison():
     (comparison,) = wording_of("between 3 and 5.5 kg").comparisons
     assert (comparison.operator, comparison.low, comparison.high) == ("between", 3.0, 5.5)
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("Was kostet bei uns die Jahreskarte?", False),
+        ("Was the pump repaired?", True),
+        ("Ist die Pumpe im Lager?", True),
+    ],
+)
+def test_the_german_was_asks_for_no_yes_or_no(question, asks):
+    assert wording_of(question).has("whether") is asks
