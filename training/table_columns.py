@@ -103,7 +103,7 @@ def mine_columns(settings: TableColumnsSettings, number: int) -> Iterator[Column
     index = settings.indexes[number]
     questions = settings.questions[number] if number < len(settings.questions) else None
     with Engine.open(index, overrides=LIGHT) as engine:
-        sheets = Sheets(engine.corpus.tables, engine.encoder)
+        sheets = Sheets(engine.corpus, engine.encoder)
         for lesson in lessons(engine, questions, settings):
             evidence = engine.search(lesson.question, k=50)
             asked = table_question(lesson.question, engine.encoder.encode_question(lesson.question))

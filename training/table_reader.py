@@ -212,7 +212,7 @@ def mine(
     engine: Engine, asked: Sequence[Lesson], settings: TableReaderSettings, reader: ColumnReader
 ) -> Iterator[Example]:
     """Every question's programs over the tables that the engine finds."""
-    sheets = Sheets(engine.corpus.tables, engine.encoder)
+    sheets = Sheets(engine.corpus, engine.encoder)
     trees = Trees.read(WEIGHTS / TREES)
     used = [FEATURES.index(name) for name in trees.features]
     for lesson in asked:

@@ -99,7 +99,7 @@ def mine_rivals(settings: TableRivalsSettings, number: int) -> Iterator[RivalLes
     index = settings.indexes[number]
     questions = settings.questions[number] if number < len(settings.questions) else None
     with Engine.open(index, overrides=LIGHT) as engine:
-        sheets = Sheets(engine.corpus.tables, engine.encoder)
+        sheets = Sheets(engine.corpus, engine.encoder)
         reader = TableReader.load(sheets, settings.columns, threads=os.cpu_count() or 1)
         for lesson in lessons(engine, questions, settings):
             evidence = engine.search(lesson.question, k=50)

@@ -42,7 +42,7 @@ def load_reader(engine: "Engine | OpenSnapshot") -> Reader:
     settings, more = config.reading, config.advanced.reading
     runs: Any = {"runtime": config.encoder.runtime, "threads": engine.models.threads}
     tables = passages = queries = choice = None
-    sheets = Sheets(engine.corpus.tables, engine.encoder)
+    sheets = Sheets(engine.corpus, engine.encoder)
     if more.table_model != "none":
         tables = TableReader.load(sheets, folder_of(more.table_model), **runs)
     if more.queries:
@@ -71,7 +71,7 @@ def reader_over(reader: Reader, opened: "OpenSnapshot") -> Reader:
     if isinstance(reader, LlmReader) and reader.fallback is not None:
         return reader.falling_back(reader_over(reader.fallback, opened))
     if isinstance(reader, ExtractiveReader):
-        sheets = Sheets(opened.corpus.tables, opened.encoder)
+        sheets = Sheets(opened.corpus, opened.encoder)
         return reader.over(StoredVectors(opened.index, opened.encoder), sheets)
     return load_reader(opened)
 

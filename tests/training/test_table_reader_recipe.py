@@ -71,7 +71,7 @@ def test_training_writes_what_reads(sample_index, tmp_path):
     assert scores["questions"] == 42
     assert {name.partition(":")[0] for name in scores} == {"questions", "made", "index"}
     with Engine.open(sample_index) as engine:
-        reader = TableReader.load(Sheets(engine.corpus.tables, engine.encoder), tmp_path / "out")
+        reader = TableReader.load(Sheets(engine.corpus, engine.encoder), tmp_path / "out")
         question = "How long is the Rhine?"
         answers = reader.read(question, engine.encoder.encode_question(question), engine.search(question))
     assert answers

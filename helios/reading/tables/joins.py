@@ -22,8 +22,8 @@ from helios.types import Table, TableKind
 
 MOST_TABLES = 200
 """Tables of a corpus that is looked through."""
-MOST_CELLS = 300_000
-"""And their cells."""
+MOST_ROWS, MOST_CELLS = 50_000, 300_000
+"""And their rows and cells."""
 MOST_BESIDE = 6
 """Columns of a table that are joined to one that refers to it, the first ones."""
 MOST_JOINED = 12
@@ -31,7 +31,7 @@ MOST_JOINED = 12
 
 
 class Tables(Protocol):
-    """The tables of a corpus."""
+    """Tables by their ids."""
 
     def ids(self) -> Iterator[str]:
         """All ids."""
@@ -42,12 +42,23 @@ class Tables(Protocol):
     def __len__(self) -> int: ...
 
 
+class Corpus(Protocol):
+    """What is read of a corpus (`helios.index.reader.Corpus`)."""
+
+    @property
+    def tables(self) -> Tables: ...
+
+    @property
+    def segment_count(self) -> int:
+        """Rows of all tables together."""
+
+
 class Joins:
     """The references between the tables of a corpus, found when they are first asked for; threads may share it."""
 
-    def __init__(self, tables: Tables, sheet: Callable[[str], Sheet | None]) -> None:
+    def __init__(self, corpus: Corpus, sheet: Callable[[str], Sheet | None]) -> None:
         """`sheet` reads a table by its id."""
-        self.tables, self.sheet = tables, sheet
+        self.corpus, self.tables, self.sheet = corpus, corpus.tables, sheet
         self._lock = Lock()
 
     def tables_of_a_folder(self) -> list[str]:
@@ -74,11 +85,14 @@ class Joins:
 
     @cached_property
     def _ids(self) -> list[str]:
-        if len(self.tables) > MOST_TABLES:
+        if len(self.tables) > MOST_TABLES or self.corpus.segment_count > MOST_ROWS:
             return []
-        ids = list(self.tables.ids())
-        sizes = ((len(table.rows) * len(table.header)) for table in map(self.tables.get, ids))
-        return ids if sum(sizes) <= MOST_CELLS else []
+        ids, cells = list(self.tables.ids()), 0
+        for table in map(self.tables.get, ids):
+            cells += len(table.rows) * len(table.header)
+            if cells > MOST_CELLS:
+                return []
+        return ids
 
     def _columns(self) -> Iterator[KeyColumn]:
         for table_id in self._ids:

@@ -20,7 +20,7 @@ from helios.reading.tables import candidates, columns
 from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
 from helios.reading.tables.headers import spelled_out
-from helios.reading.tables.joins import Joins, Tables
+from helios.reading.tables.joins import Corpus, Joins
 from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.others import Others
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
@@ -72,9 +72,9 @@ class ReadTable:
 class Sheets:
     """The tables of a corpus, the last ones kept ready; threads may share it."""
 
-    def __init__(self, tables: Tables, encoder: TokenEncoder) -> None:
-        self.tables, self.encoder = tables, encoder
-        self.joins = Joins(tables, self.sheet)
+    def __init__(self, corpus: Corpus, encoder: TokenEncoder) -> None:
+        self.tables, self.encoder = corpus.tables, encoder
+        self.joins = Joins(corpus, self.sheet)
         self.others = Others(self)
         self._sheets: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
         self._joined: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)

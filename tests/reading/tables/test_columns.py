@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_left_out():
 def test_features_follow_the_programs(reader, engine):
     question = "What is the length of the Rhine?"
     asked = table_question(question, engine.encoder.encode_question(question))
-    found = plain_programs(asked, table_facts(engine.search(question)), Sheets(engine.corpus.tables, engine.encoder))
+    found = plain_programs(asked, table_facts(engine.search(question)), Sheets(engine.corpus, engine.encoder))
     readings = reader.read(question, [TableText.of(one.sheet, one.sets) for one in found])
     for one, reading, features in zip(found, readings, column_features(found, readings), strict=True):
         assert features.shape == (len(one.parts), len(FEATURES))

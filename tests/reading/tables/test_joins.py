@@ -29,25 +29,27 @@ CODES = Table(
 )  # fmt: skip
 
 
-class Corpus:
+class Tables(dict):
     """Tables by their ids, as an index has them."""
 
-    def __init__(self, *tables):
-        self.tables = {table.table_id: table for table in tables}
-
     def ids(self):
-        return iter(self.tables)
+        return iter(self)
 
     def get(self, record_id):
-        return self.tables[record_id]
+        return self[record_id]
 
-    def __len__(self):
-        return len(self.tables)
+
+class Corpus:
+    """A corpus of nothing but these tables."""
+
+    def __init__(self, *tables):
+        self.tables = Tables({table.table_id: table for table in tables})
+        self.segment_count = sum(len(table.rows) for table in tables)
 
 
 def joined(corpus, name):
-    joins = Joins(corpus, lambda table_id: Sheet.of(corpus.get(table_id)))
-    sheet = Sheet.of(corpus.get(name))
+    joins = Joins(corpus, lambda table_id: Sheet.of(corpus.tables[table_id]))
+    sheet = Sheet.of(corpus.tables[name])
     return sheet.joining(joins.of(sheet))
 
 
@@ -111,3 +113,9 @@ def test_columns_called_alike_get_the_name_of_the_one_that_refers():
 def test_a_corpus_that_is_no_folder_is_not_looked_through():
     many = [Table(f"t{n}", "T", ("A", "B"), (("1", "2"), ("2", "3"))) for n in range(200)]
     assert joined(Corpus(JOBS, STAFF, *many), "jobs").joined == ()
+
+
+def test_neither_is_one_of_very_many_rows_of_which_none_is_read():
+    corpus = Corpus(JOBS, STAFF)
+    corpus.segment_count = 1_200_000
+    assert joined(corpus, "jobs").joined == ()

@@ -20,20 +20,22 @@ JOBS = Table(
 TEAS = Table("teas", "Teas", ("Tea", "Price"), (("Assam", "3.20"), ("Sencha", "4.10"), ("Rooibos", "2.80")))
 
 
-class Corpus:
+class Tables(dict):
     """Tables by their ids, as an index has them."""
 
-    def __init__(self, *tables):
-        self.tables = {table.table_id: table for table in tables}
-
     def ids(self):
-        return iter(self.tables)
+        return iter(self)
 
     def get(self, record_id):
-        return self.tables[record_id]
+        return self[record_id]
 
-    def __len__(self):
-        return len(self.tables)
+
+class Corpus:
+    """A corpus of nothing but these tables."""
+
+    def __init__(self, *tables):
+        self.tables = Tables({table.table_id: table for table in tables})
+        self.segment_count = sum(len(table.rows) for table in tables)
 
 
 @pytest.fixture(scope="module")

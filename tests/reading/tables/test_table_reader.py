@@ -8,7 +8,7 @@ from helios.reading.tables.reader import Sheets, TableReader, all_programs, tabl
 
 @pytest.fixture(scope="module")
 def sheets(engine):
-    return Sheets(engine.corpus.tables, engine.encoder)
+    return Sheets(engine.corpus, engine.encoder)
 
 
 @pytest.fixture(scope="module")
