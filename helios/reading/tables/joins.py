@@ -22,7 +22,7 @@ from helios.types import Table, TableKind
 
 MOST_TABLES = 200
 """Tables of a corpus that is looked through."""
-MOST_ROWS, MOST_CELLS = 50_000, 300_000
+MOST_ROWS, MOST_CELLS = 50_000, 200_000
 """And their rows and cells."""
 MOST_BESIDE = 6
 """Columns of a table that are joined to one that refers to it, the first ones."""
@@ -64,6 +64,11 @@ class Joins:
     def tables_of_a_folder(self) -> list[str]:
         """The ids of all tables; none of a corpus that is too large to be looked through."""
         return self._ids
+
+    def referred(self, table_id: str) -> set[str]:
+        """The tables that a table refers to."""
+        with self._lock:
+            return {one.referred for one in self._references.get(table_id, ())}
 
     def of(self, sheet: Sheet) -> list[Joined]:
         """The columns of other tables that belong beside a table's rows."""

@@ -51,9 +51,10 @@ def key_columns(table: str, columns: Iterable[tuple[str, Sequence[str]]]) -> lis
     """All columns of a table, given as (header, cells)."""
     found, telling = [], []
     for number, (header, cells) in enumerate(columns):
-        filled = [key for cell in cells if (key := " ".join(cell.split()).casefold())]
-        values = frozenset(filled)
-        is_key = 1 < len(values) == len(filled) >= LEAST_FILLED * len(cells)
+        different = set(cells)
+        blank = sum(cells.count(cell) for cell in different if not cell.strip())
+        values = frozenset(" ".join(cell.split()).casefold() for cell in different) - {""}
+        is_key = 1 < len(values) == len(cells) - blank >= LEAST_FILLED * len(cells)
         found.append(KeyColumn(table, number, header_words(header), values, is_key))
         telling.append(_are_texts(values) and len(values) >= LEAST_TELLING * len(cells))
     return [replace(one, beside=sum(telling) - own) for one, own in zip(found, telling, strict=True)]

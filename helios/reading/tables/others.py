@@ -12,10 +12,13 @@ from math import log
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from helios.index.lexical import terms_of
 from helios.reading.tables.candidates import TableQuestion
 from helios.reading.tables.columns import ColumnReader, TableText
+from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.matching import matches_of
-from helios.reading.tables.sheet import words_of
+from helios.reading.tables.sheet import WORD
+from helios.types import Table
 
 if TYPE_CHECKING:
     from helios.reading.tables.reader import Sheets
@@ -61,12 +64,13 @@ class Others:
 
     @cached_property
     def _words(self) -> Mapping[str, frozenset[str]]:
-        """The words of the titles, headers and values of all tables, with those that are joined to them."""
-        found = {}
-        for table in self.sheets.joins.tables_of_a_folder():
-            sheet = self.sheets.joined(table)
-            if sheet is not None:
-                said = f"{sheet.table.source} {sheet.table.title} {sheet.table.section}"
-                headers = (word for column in sheet.columns for word in column.words)
-                found[table] = frozenset((*words_of(said), *headers, *sheet.postings))
-        return found
+        """The words of the titles, headers and cells of all tables, with those of the tables that they refer to."""
+        joins = self.sheets.joins
+        own = {table: _words_of(self.sheets.tables.get(table)) for table in joins.tables_of_a_folder()}
+        return {table: words.union(*(own[other] for other in joins.referred(table))) for table, words in own.items()}
+
+
+def _words_of(table: Table) -> frozenset[str]:
+    said = (table.source, table.title, table.section, *table.header, *map(spelled_out, table.header))
+    different = set(WORD.findall(" ".join([*said, *(cell for row in table.rows for cell in row)])))
+    return frozenset(term for word in different for term in terms_of(word))
