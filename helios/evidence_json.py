@@ -25,6 +25,7 @@ def evidence_dict(evidence: Evidence) -> dict[str, Any]:
         "degraded": evidence.degraded,
         "calls": evidence.calls,
         "tokens": evidence.tokens,
+        "filtered": evidence.filtered,
         **({"context": [asdict(weight) for weight in evidence.context]} if evidence.context else {}),
         "timings_ms": {stage: round(spent, 3) for stage, spent in evidence.timings_ms.items()},
     }

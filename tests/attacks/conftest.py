@@ -1,5 +1,6 @@
 """What several attacks share: a PostgreSQL server of our own, and a measure of memory."""
 
+import gc
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -33,6 +34,7 @@ def peak() -> Callable[[], int]:
     def highest() -> int:
         return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) << 10
 
+    gc.collect()
     clear.write_text("5")
     before = highest()
     return lambda: highest() - before

@@ -15,7 +15,7 @@ from helios.llm import Failure, LlmClient, Message, Request
 pytest.importorskip("openai", reason="openai is not installed (extra llm)")
 
 SECONDS = 3.0
-ROOM = 100 * 2**20
+ROOM = 256 * 2**20
 PIECE = 2**16
 
 
