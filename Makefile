@@ -35,7 +35,7 @@ check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 	$(BIN)/lint-imports
 
 tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
-	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile)
+	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder)
 
 browser: $(VENV)/installed-dev  ## What the tests of the page need: playwright, Debian's chromium, axe-core
 	$(PIP) install --quiet --editable '.[browser]'

@@ -31,7 +31,7 @@ def test_json(sample_index):
     document = json.loads(result.stdout)
     assert set(document) == {
         "version", "question", "generation", "present", "edges", "computed", "notes", "degraded", "timings_ms",
-        "calls", "tokens",
+        "calls", "tokens", "filtered",
     }  # fmt: skip
     assert document["question"] == QUESTION
     stages = {"begin", "retrieve", "rank", "rerank", "documents", "expand", "refine", "spread", "evidence"}
