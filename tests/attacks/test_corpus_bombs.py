@@ -13,6 +13,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import openpyxl
@@ -93,6 +94,12 @@ def archive(*members: tuple[str, bytes]) -> bytes:
         for name, content in members:
             target.writestr(name, content)
     return out.getvalue()
+
+
+@cache
+def archive_of_spaces(name: str, size: int) -> bytes:
+    """A ZIP file of one member of spaces, which several bombs hold: packing hundreds of megabytes takes seconds."""
+    return archive((name, b" " * size))
 
 
 def spaces_in_pdf(size: int) -> bytes:
@@ -233,10 +240,10 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "digits in a line": ("bomb.jsonl", lambda: b'{"id": "x", "text": "y", "n": ' + b"9" * 5000 + b"}", "digits"),
     "digits": ("bomb.json", lambda: b'[{"id": "x", "text": "y", "n": ' + b"9" * 5000 + b"}]", "integer overflow"),
     "digits in the id": ("bomb.jsonl", lambda: b'{"id": ' + b"9" * 5000 + b', "text": "y"}', "digits"),
-    "zip of spaces": ("bomb.zip", lambda: archive(("a.txt", b" " * (600 * MEBI))), "advanced.corpus.file_mb"),
+    "zip of spaces": ("bomb.zip", lambda: archive_of_spaces("a.txt", 600 * MEBI), "advanced.corpus.file_mb"),
     "zips in a zip": (
         "bomb.zip",
-        lambda: archive(*((f"{n}.zip", archive(("a.bin", b" " * (60 * MEBI)))) for n in range(10))),
+        lambda: archive(*((f"{n}.zip", archive_of_spaces("a.bin", 60 * MEBI)) for n in range(10))),
         "advanced.corpus.",
     ),
     "parts of a document": (
@@ -270,7 +277,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "bomb.eml",
         lambda: (
             b"Subject: x\nContent-Type: application/zip; name=a.zip\nContent-Disposition: attachment; filename=a.zip\n"
-            b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(archive(("a.txt", b" " * (600 * MEBI))))
+            b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(archive_of_spaces("a.txt", 600 * MEBI))
         ),
         "advanced.corpus.file_mb",
     ),
@@ -299,17 +306,23 @@ sys.exit(code)
 """
 
 
-def written(bomb: str, folder: Path) -> Path:
-    """A folder with the bomb between two good files; made in a child, so that this process stays small."""
-    name, content, _ = BOMBS[bomb]
-    folder.mkdir()
-    (folder / "a.jsonl").write_text('{"id": "first", "text": "one"}\n')
-    (folder / "z.jsonl").write_text('{"id": "last", "text": "one"}\n')
+def written(folder: Path) -> list[Path]:
+    """A folder for each bomb, between two good files; made in a child, so that this process stays small."""
+    folders = [folder / str(number) for number in range(len(BOMBS))]
     if not (child := os.fork()):
-        (folder / name).write_bytes(content())
-        os._exit(0)
-    os.waitpid(child, 0)
-    return folder
+        code = 1
+        try:
+            for place, (name, content, _) in zip(folders, BOMBS.values(), strict=True):
+                place.mkdir()
+                (place / "a.jsonl").write_text('{"id": "first", "text": "one"}\n')
+                (place / "z.jsonl").write_text('{"id": "last", "text": "one"}\n')
+                (place / name).write_bytes(content())
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    return folders
 
 
 def read_all(*folders: Path) -> tuple[list[dict], int]:
@@ -324,8 +337,7 @@ def read_all(*folders: Path) -> tuple[list[dict], int]:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict], int]:
-    folder = tmp_path_factory.mktemp("bombs")
-    results, peak = read_all(*(written(bomb, folder / str(number)) for number, bomb in enumerate(BOMBS)))
+    results, peak = read_all(*written(tmp_path_factory.mktemp("bombs")))
     return dict(zip(BOMBS, results, strict=True)), peak
 
 
