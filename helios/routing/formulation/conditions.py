@@ -30,6 +30,8 @@ class ConditionReader:
 
     def _compared_number(self, piece: Piece) -> None:
         counted = self.ahead(Cue.TABLE, Cue.TIMES, skip=())
+        if counted is None and self.compare is not None:
+            counted = self.ahead(Cue.TABLE)  # "4 or more high schoolers"
         if counted is None and self.counting:
             counted = piece
         if counted is not None and (self.subject is None or self.counting or self.compare is not None):
@@ -111,6 +113,8 @@ class ConditionReader:
         self.mode = Mode.FILTER
 
     def _like(self, piece: Piece) -> None:
+        if piece.text == "including" and self.ahead(Cue.COLUMN) is not None:
+            return  # "all the addresses including line 1 and line 2"
         self.like = piece.payload if isinstance(piece.payload, Operator) else None
         self.mode = Mode.FILTER
         following = self.pieces[self.i] if self.i < len(self.pieces) else None
@@ -209,7 +213,8 @@ class ConditionReader:
             self.consume(counted)
         table = counted if counted.cue == Cue.TABLE else None
         self.draft.having.append(Counted(operator or self.compare or Operator.EQ, piece.number or 0.0, table))
-        self.compare, self.counting, self.negated = None, False, False
+        self.draft.either |= self.connective == Cue.OR and bool(self.draft.filters)
+        self.compare, self.counting, self.negated, self.connective = None, False, False, Cue.AND
 
     def _add(self, condition: Filter) -> None:
         condition.negated = self.negated
@@ -218,6 +223,8 @@ class ConditionReader:
         last = self.last_filter
         if last is not None and self.connective == Cue.OR:
             condition.alternative = True
+        elif self.connective == Cue.OR:
+            self.draft.either |= bool(self.draft.having)
         if last is not None and condition.subject is None and condition.value is not None and self.compare is None:
             between = self.pieces[last.at + 1 : self.i - 1]
             stored = {link.column for link in condition.value.values}

@@ -141,6 +141,7 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("descending/decreasing/reverse/desc/from high to low/from highest to lowest/from the highest to the lowest"
      "/from large to small/from oldest to youngest/from latest to earliest/from most to least"
      "/from the oldest to the youngest/from newest to oldest/reverse alphabetical/from old to young"
+     "/reversed alphabetical/reversed lexicographical/reversed"
      "/from big to small/from long to short/from expensive to cheap"
      "/from heavy to light/from late to early/from new to old", Cue.DIRECTION, True),
     ("different/distinct/unique/various", Cue.DISTINCT, None),

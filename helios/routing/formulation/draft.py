@@ -74,4 +74,6 @@ class Draft:
     both: bool = False
     directed: bool = False
     """A direction of order is said."""
+    either: bool = False
+    """A count and a condition are joined by "or"."""
     mentions: list[Piece] = field(default_factory=list)

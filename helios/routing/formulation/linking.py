@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import FUNCTION_WORDS, Token, similarity
+from helios.routing.formulation.words import FUNCTION_WORDS, Token, similarity, synonyms
 from helios.sources.base import ValueHit
 
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if"})
@@ -27,6 +27,14 @@ FOREIGN_WORD = 0.3
 """How much a word of a table's name counts that another table is called by: registrations of students and courses."""
 SAME, ALIKE = 0.99, 0.8
 """Scores from which a stored value counts: as the words of the question, as what stands in quotation marks."""
+ROLE = 0.85
+"""What a table's name is worth that columns of other tables give it."""
+WHOLE = 0.9
+"""A score from which a name is said in full."""
+COLLECTIONS = frozenset({"data", "list", "info", "information", "record", "detail", "table"})
+"""Words of tables' names that only say that there are rows: cars_data holds cars."""
+COLLECTION_WORD = 0.15
+"""How much they count."""
 ENOUGH = 0.4
 """The least share of a name that a span must say."""
 
@@ -72,12 +80,17 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
                 continue
             participle = len(words) > 1 and any(t.text.lower().endswith("ed") for t in span[1:])
             links += _links_of(words, start, end, schema, plural if not participle else set(words[:-1]), joint)
+            links += _called_by_initials(span, start, end, schema)
     return links
 
 
 def distribute(tokens: Sequence[Token], schema: SchemaView) -> list[Token]:
     """ "First and last names" with the noun said twice, where both are columns."""
     found = list(tokens)
+    for i in range(len(found) - 6, -1, -1):
+        if [token.lemma for token in found[i + 1 : i + 5 : 2]] == [",", ","] and found[i + 4].lemma in ("and", "or"):
+            del found[i + 3]  # the comma before "and"
+    tokens = tuple(found)
     for i in range(len(tokens) - 6, -1, -1):
         words = [token.lemma for token in tokens[i : i + 6]]
         if words[1] == "," and words[3] in ("and", "or"):
@@ -168,6 +181,8 @@ def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural
     links = []
     for table in schema.tables.values():
         score = _table_score(words, table, schema) if joint == 0 else 0.0
+        if joint == 0 and any(_name_score(words, role, ()) > WHOLE for role in table.roles):
+            score = max(score, ROLE)
         if score >= ENOUGH and (len(table.words) < 3 or score > 0.6):
             links.append(Link(start, end, score, table.name, whole=score > 0.9))
         for column in table.columns:
@@ -179,12 +194,24 @@ def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural
     return links
 
 
+def _called_by_initials(span: Sequence[Token], start: int, end: int, schema: SchemaView) -> list[Link]:
+    """Columns that are called by the first letters of the words: mpg for miles per gallon."""
+    letters = "".join(token.lemma[0] for token in span)
+    if len(letters) < 3:
+        return []
+    columns = [column for column in schema.columns() if column.words == (letters,)]
+    return [Link(start, end, ROLE, column.ref.table, column.ref) for column in columns]
+
+
 def _table_score(words: list[str], table: TableView, schema: SchemaView) -> float:
     """How much of a table's name words say: what other tables are called says little, its own key may stand beside."""
     others = {t.words[0] for t in schema.tables.values() if len(t.words) == 1 and t.name != table.name}
     weights = [FOREIGN_WORD if word in others else 1.0 for word in table.words]
     if len(table.words) < 3 or not any(weight == 1.0 for weight in weights):
         weights = [1.0] * len(table.words)
+    if not COLLECTIONS.issuperset(table.words):
+        plain = zip(table.words, weights, strict=True)
+        weights = [COLLECTION_WORD if word in COLLECTIONS else weight for word, weight in plain]
     return _weighted_score(words, table.words, weights, _key_words(table))
 
 
@@ -217,7 +244,7 @@ def _weighted_score(
             gained += alike * weights[best]
             total += weights[best] if name[best] in context and len(name) > 1 else 0.0
             own = own or weights[best] >= 0.5 or word == name[best]
-        elif not any(similarity(word, other) > 0.8 for other in context):
+        elif not any(similarity(word, other) > 0.8 for other in context) and word not in synonyms(name):
             return 0.0
     if not own or total == 0:
         return 0.0

@@ -98,6 +98,10 @@ class _Planner:
         )  # fmt: skip
         if plan.select == (ROWS,) and not group and self._exists(plan.with_(select=(Term(self._key(entity)),))):
             plan = plan.with_(select=(Term(self._key(entity), Aggregate.COUNT, distinct=True),))
+        if self.draft.either and plan.having and plan.where and not plan.order:
+            other = self._without_count(plan, entity, where)
+            return pruned(plan.with_(where=(), combined=(SetOperation.UNION, other)), self.schema)
+        plan = self._each_once(self._with_many(plan, entity))
         if self._exists(plan) or any(e is not None and e.term in select for e in exclusions):
             plan = plan.with_(distinct=True)
         if contrary is not None:
@@ -161,6 +165,41 @@ class _Planner:
         many = {t for t in plan.tables if self._many(plan.table, t) and t != self._spoken()}
         return bool(many) and not many & read
 
+    def _with_many(self, plan: Plan, entity: str) -> Plan:
+        """How many have more than so many: those that do are counted, not their rows."""
+        counted = plan.select[0]
+        if not plan.having or len(plan.select) > 1 or counted.aggregate != Aggregate.COUNT or plan.combined is not None:
+            return plan
+        own = [item.piece.tables[0] for item in self.draft.select if item.piece is not None and item.piece.tables]
+        table = own[0] if own else entity
+        key = self._key(table) if own else counted.column or self._key(entity)
+        reached = self.schema.connect(dict.fromkeys([table, *plan.tables]), self.said)
+        if key is None or reached is None:
+            return plan
+        having = Plan(table, (Term(key),), reached[1], plan.where, (key,), plan.having)
+        return Plan(table, (ROWS,), where=((Condition(Term(key), Operator.IN, query=pruned(having, self.schema)),),))
+
+    def _without_count(self, plan: Plan, entity: str, where: Sequence[tuple[Condition, ...]]) -> Plan:
+        """What "or" sets beside a count: the same of what meets the conditions, without tables that are counted."""
+        tables = [c.term.column.table for some in where for c in some if c.term.column is not None]
+        tables += [term.column.table for term in plan.select if term.column is not None]
+        reached = self.schema.connect(dict.fromkeys([entity, *tables]), self.said)
+        joins = reached[1] if reached is not None else plan.joins
+        return pruned(plan.with_(joins=joins, group=(), having=()), self.schema)
+
+    def _each_once(self, plan: Plan) -> Plan:
+        """An average over what has rows in another table takes each of them once, however many rows it has there."""
+        terms = [term for term in plan.select if term.aggregate not in (None, Aggregate.COUNT)]
+        if not terms or len(terms) < len(plan.select) or plan.group or plan.order or plan.combined is not None:
+            return plan
+        own = {term.column.table for term in terms if term.column is not None}
+        key = self._key(plan.table)
+        several = any(self._many(plan.table, table) for table in plan.tables if table not in own)
+        if own != {plan.table} or key is None or not several or len(self.schema.tables[plan.table].keys) != 1:
+            return plan
+        inner = Plan(plan.table, (Term(key),), plan.joins, plan.where)
+        return Plan(plan.table, plan.select, where=((Condition(Term(key), Operator.IN, query=inner),),))
+
     def _spoken(self) -> str | None:
         """The table that is named first: "names of entrepreneurs", though other rows hold the names."""
         return self.draft.mentions[0].tables[0] if self.draft.mentions else None
@@ -179,6 +218,9 @@ class _Planner:
                 return item.piece.tables[0]
         for piece in self.draft.mentions:
             return piece.tables[0]
+        counted = [self.settled.of(item) for item in self.draft.select if item.aggregate == Aggregate.COUNT]
+        if counted and counted[0] is not None:
+            return self._listed(counted[0])
         return next((column.table for column in self.settled.columns.values()), None)
 
     def _need(self, tables: Iterable[str]) -> None:
@@ -187,6 +229,9 @@ class _Planner:
     def _select(self) -> tuple[list[Term], list[ColumnRef]]:
         terms = [term for item in self.draft.select if (term := self._term(item)) is not None]
         terms = self._shared(list(dict.fromkeys(terms)))
+        if not self.draft.groups:
+            summed = {term.column for term in terms if term.aggregate is not None}
+            terms = [term for term in terms if term.aggregate is not None or term.column not in summed]
         return terms, [term.column for term in terms if term.aggregate is None and term.column is not None]
 
     def _shared(self, terms: list[Term]) -> list[Term]:
@@ -211,6 +256,8 @@ class _Planner:
         if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
             if item.distinct and column is None and table is not None:
                 column = self._key(table)
+            if column is not None and (item.piece is None or item.piece.cue == Cue.COLUMN):
+                self._need([self._listed(column)])
             return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
         if column is None and table is not None:
             column = self._naming(table)
@@ -219,6 +266,14 @@ class _Planner:
         counted = Aggregate.SUM if item.total or (len(self.draft.select) == 1 and not one) else None
         aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
         return Term(column, aggregate) if column is not None else None
+
+    def _listed(self, column: ColumnRef) -> str:
+        """The table that has a row for each of what is counted: models are those of the list that cars refer to."""
+        words = self.schema.column(column).words
+        for own, other in self.schema.refers:
+            if own == column and stem(words[-1]) in {stem(word) for word in self.schema.tables[other.table].words}:
+                return other.table
+        return column.table
 
     def _called(self, column: ColumnRef) -> ColumnRef:
         """The name of what a foreign key refers to, where it is asked who that is: the host is a person."""

@@ -84,6 +84,9 @@ class _Reader(ConditionReader):
         target = self.ahead(Cue.TABLE, Cue.COLUMN, Cue.VALUE, skip=skip)
         if target is not None and target.cue == Cue.VALUE:
             target = None
+        if target is not None and target.cue == Cue.TABLE and lemma(target.text) == target.text.lower():
+            after = self.pieces[self.pieces.index(target) + 1]
+            target = after if after.cue == Cue.COLUMN else target  # "how many different song titles"
         if target is not None:
             self.consume(target)
         if self.aggregates and target is not None and target.cue == Cue.COLUMN:
@@ -336,6 +339,22 @@ class _Reader(ConditionReader):
         if piece.text.lower() in NAMED and self.ahead(Cue.VALUE, skip=()) is not None:
             self.mode, self.subject = Mode.FILTER, None
             return
+        word = self.pieces[self.i] if self.i < len(self.pieces) else None
+        if piece.text.split()[-1].lower() in NAMED and word is not None and word.cue == Cue.WORD and len(word.text) < 3:
+            self.i += 1
+            value = Piece(Cue.VALUE, word.start, word.end, word.text)
+            self._add(Filter(piece, Operator.EQ, value))  # "the section named h"
+            return
+        said = self.last_column
+        if lemma(piece.text) == "name" and said is not None and self._of_it(said):
+            self.mode, self.subject = Mode.FILTER, said  # "a state whose name contains"
+            before = [p for p in self.pieces if p.end <= said.start and p.text not in ("the", "a", "an")]
+            if before and before[-1].cue == Cue.PREPOSITION and before[-1].text in ("in", "at", "from"):
+                self.draft.select = [item for item in self.draft.select if item.piece is not said]
+            return
+        if piece.tables and self.draft.select and self.behind(Cue.PREPOSITION) and self._described():
+            self.draft.mentions.append(piece)  # "by the maker with the full name"
+            return
         if self._hints(piece):
             self.subject = piece if self.ahead(Cue.VALUE, skip=(Cue.WORD, Cue.PREPOSITION)) else self.subject
             return
@@ -366,6 +385,16 @@ class _Reader(ConditionReader):
         else:
             self._select(piece)
         self.after_of = False
+
+    def _of_it(self, column: Piece) -> bool:
+        """Whether "whose" stands between a column and the piece that is read."""
+        between = [p for p in self.pieces[: self.i - 1] if p.start >= column.end]
+        return [p.text for p in between] == ["whose"]
+
+    def _described(self) -> bool:
+        """Whether "with" or "whose" and a column follow at once."""
+        following = self.pieces[self.i : self.i + 2]
+        return [p.cue for p in following] == [Cue.RELATIVE, Cue.COLUMN] and following[0].text in ("with", "whose")
 
     def _hints(self, piece: Piece) -> bool:
         """Whether a column is only hinted at by a verb after what is asked for: "trips started from the station"."""

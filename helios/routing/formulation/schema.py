@@ -3,7 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from helios.routing.formulation.plan import ColumnRef, Join
 from helios.routing.formulation.words import lemma, name_words, stem
@@ -14,6 +14,8 @@ TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
 NAMING = ("name", "title", "label")
 GLUED = ("id", "name", "type", "code", "date", "number", "no", "key", "title", "year", "age", "status")
 """What stands behind a table's word in names without a border, as in `petid`."""
+KEY_WORDS = ("id", "code", "number", "key", "ref", "fk")
+"""What names of keys end with."""
 SHORT = ("id", "no", "code", "name")
 """What stands behind a table's first letters in names of keys, as in `aid` and `flno`."""
 
@@ -44,6 +46,8 @@ class TableView:
     """The primary key's columns."""
     linking: bool
     """A table that only connects others."""
+    roles: tuple[tuple[str, ...], ...] = ()
+    """What columns of other tables call its rows, where no table is called so: the students of student_id."""
 
     @property
     def naming(self) -> ColumnView | None:
@@ -77,6 +81,8 @@ class SchemaView:
         if len(covered) < len(view.tables):
             declared += _same_named(view.tables, covered)
         view.refers = set(declared)
+        for name, roles in _roles(declared, view).items():
+            view.tables[name] = replace(view.tables[name], roles=roles)
         for left, right in dict.fromkeys(declared):
             view.joins.setdefault(left.table, []).append(Join(left, right))
             view.joins.setdefault(right.table, []).append(Join(right, left))
@@ -138,6 +144,17 @@ def _table_view(table: TableSchema, said: set[str]) -> TableView:
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
     return TableView(table.name, words, columns, keys, linking=len(referring) > 1)
+
+
+def _roles(pairs: Iterable[tuple[ColumnRef, ColumnRef]], view: SchemaView) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """What columns that refer to a table call its rows, as far as the tables' own names do not say it."""
+    known = {stem(word) for table in view.tables.values() for word in table.words}
+    found: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for left, right in pairs:
+        words = tuple(word for word in view.column(left).words if word not in KEY_WORDS)
+        if words and stem(words[-1]) not in known and words not in found.get(right.table, ()):
+            found[right.table] = (*found.get(right.table, ()), words)
+    return found
 
 
 def _guessed_key(table: TableSchema, foreign: set[str]) -> list[str]:

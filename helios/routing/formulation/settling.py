@@ -200,11 +200,12 @@ class _Surroundings:
             yield Option(keys[0].ref, 0.6, 0.8)  # "course 301"
             return
         columns = self.schema.tables[table].columns
+        before = self.left(part.value) or self.right(part.value)
+        tables = before.tables if before is not None and table in before.tables else (table,)
         if 1000 <= part.value.number <= 2100 and (part.operator != Operator.EQ or self.dated(part.value)):
-            near = [
-                c for join in self.schema.joins.get(table, ()) for c in self.schema.tables[join.right.table].columns
-            ]
-            own = [c for c in columns if c.temporal]
+            joined = {join.right.table: None for name in tables for join in self.schema.joins.get(name, ())}
+            near = [c for name in joined for c in self.schema.tables[name].columns]
+            own = [c for name in tables for c in self.schema.tables[name].columns if c.temporal]
             said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
             told = [c for c in near if c.temporal and said & {stem(word) for word in c.words}]  # "registered in 2016"
             yield from (Option(c.ref, 0.9, 0.7) for c in told)
@@ -227,6 +228,9 @@ class _Surroundings:
     def _graded(self, cue: Piece | None) -> str | None:
         """The table whose rows an adjective compares: the next one named, else the question's first."""
         right = self.right(cue) if cue is not None else None
+        after = next((p for p in self.pieces if cue is not None and p.start >= cue.end), None)
+        if right is None and after is not None and after.columns and after.columns[0].whole:
+            return after.columns[0].table  # "the most recent treatment cost"
         found = right or next((p for p in self.pieces if p.cue == Cue.TABLE), None)
         return found.tables[0] if found is not None else None
 
@@ -258,7 +262,7 @@ class _Surroundings:
     def dated(self, piece: Piece) -> bool:
         """Whether "in" or the like stands before a number, so that it is a year."""
         before = next((p for p in reversed(self.pieces) if p.end <= piece.start), None)
-        return before is not None and before.text in ("in", "since", "during")
+        return before is not None and before.text in ("in", "since", "during", "on")
 
     def left(self, piece: Piece) -> Piece | None:
         """The nearest table named before a piece."""
@@ -308,4 +312,6 @@ class _Surroundings:
             found = self.left(piece) or self.right(piece)
         if found is None:
             found = next((p for p in self.pieces if p.cue == Cue.TABLE), None)
-        return found.tables[0] if found is not None else None
+        if found is not None:
+            return found.tables[0]
+        return next((link.table for p in self.pieces for link in p.columns if link.whole), None)

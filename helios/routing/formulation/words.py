@@ -10,7 +10,7 @@ from functools import lru_cache
 
 TOKEN = re.compile(
     r"[\"“”«»](?P<double>[^\"“”«»]+)[\"“”«»]|(?<!\w)['‘’`](?P<single>[^'‘’`]+(?:['’]\w[^'‘’`]*)?)['‘’`](?!\w)"
-    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d[\d,]*(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s\b|(?<=s)['’](?=\s))?|(?P<mark>[,;?.!:()%])"
+    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|\d+(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s\b|(?<=s)['’](?=\s))?|(?P<mark>[,;?.!:()%])"
 )
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-zA-Z])(?=\d)")
 NUMBER_WORDS = {
@@ -27,7 +27,8 @@ IRREGULAR = {
     "spent": "spend", "lost": "lose", "led": "lead", "paid": "pay", "took": "take", "taken": "take", "sang": "sing",
     "built": "build", "ids": "id", "buses": "bus", "indices": "index", "analyses": "analysis", "criteria": "criterion",
     "colour": "color", "colours": "color", "centre": "center", "theatre": "theater",
-    "programme": "program", "licence": "license", "weigh": "weight", "weighs": "weight", "gender": "gender",
+    "programme": "program", "licence": "license", "weigh": "weight", "weighs": "weight", "weighing": "weight",
+    "weighed": "weight", "gender": "gender",
 }  # fmt: skip
 ABBREVIATIONS = {
     "num": "number", "no": "number", "nbr": "number", "nr": "number", "cnt": "count", "qty": "quantity",
@@ -47,7 +48,7 @@ SYNONYMS = (
     "salary wage earn income pay",
     "gender sex",
     "country nation",
-    "phone telephone",
+    "phone telephone cell mobile",
     "city town",
     "job occupation profession",
     "movie film",
@@ -60,6 +61,7 @@ SYNONYMS = (
     "street address",
     "district region",
     "author writer",
+    "maker manufacturer producer",
     "spouse partner",
     "email mail",
     "finish end",
@@ -68,6 +70,7 @@ SYNONYMS = (
     "day date",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
+NOUN_ENDINGS = ("tion", "sion", "val", "ture", "ance", "ence")
 SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
 _FUNCTION_WORDS = """
     a an the of in on at by for from to with and or as is are was were be been being do does did has have had
@@ -99,7 +102,8 @@ class Token:
 def tokenise(question: str) -> list[Token]:
     """Words, numbers, quotations (one token each) and marks, with where they stand."""
     tokens = []
-    for found in TOKEN.finditer(re.sub(r"n['’]t\b", " not", question)):
+    question = re.sub(r"n['’]t\b", " not", question)
+    for found in TOKEN.finditer(re.sub(r"\bnot (?:a|one) single\b", "no", question)):
         quotation = found["double"] or found["single"] or found["date"]
         if quotation is not None:
             tokens.append(Token(quotation.strip(), quotation.strip().lower(), *found.span(), quoted=True))
@@ -163,6 +167,12 @@ def _synonyms() -> dict[str, frozenset[str]]:
     return {word: frozenset(group.split()) for group in SYNONYMS for word in group.split()}
 
 
+@lru_cache(20_000)
+def synonyms(name: tuple[str, ...]) -> frozenset[str]:
+    """Other words for the words of a name: cell_number holds a phone number."""
+    return frozenset(other for word in name for other in _synonyms().get(word, ()))
+
+
 def similarity(word: str, other: str) -> float:
     """How well a question's word meets a name's (lemmas): 1 for the same, less for derived forms, else 0."""
     if word == other:
@@ -186,7 +196,7 @@ def _noun_of(verb: str, noun: str) -> bool:
     """Whether a noun names what a verb does, with another end of the stem: prescribe and prescription, decide and
     decision."""
     root = stem(verb)
-    if not noun.endswith(("tion", "sion")) or len(root) < 5:
+    if not noun.endswith(NOUN_ENDINGS) or len(root) < 5:
         return False
     shared = next((i for i, (a, b) in enumerate(zip(root, noun, strict=False)) if a != b), min(len(root), len(noun)))
     return shared >= max(4, len(root) - 2) and len(noun) - shared <= 6
