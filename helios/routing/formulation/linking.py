@@ -27,8 +27,8 @@ FOREIGN_WORD = 0.3
 """How much a word of a table's name counts that another table is called by: registrations of students and courses."""
 SAME, ALIKE = 0.99, 0.8
 """Scores from which a stored value counts: as the words of the question, as what stands in quotation marks."""
-ROLE = 0.85
-"""What a table's name is worth that columns of other tables give it."""
+ROLE, ROLES = 0.85, 1.0
+"""What a table's name is worth that columns of other tables give it, in the singular and in the plural."""
 WHOLE = 0.9
 """A score from which a name is said in full."""
 COLLECTIONS = frozenset({"data", "list", "info", "information", "record", "detail", "table"})
@@ -79,7 +79,9 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
             if tail and not whole and any(_name_score(tail, t.words, ()) > 0.9 for t in schema.tables.values()):
                 continue
             participle = len(words) > 1 and any(t.text.lower().endswith("ed") for t in span[1:])
-            links += _links_of(words, start, end, schema, plural if not participle else set(words[:-1]), joint)
+            several = span[-1].lemma != span[-1].text.lower()
+            shared = plural if not participle else set(words[:-1])
+            links += _links_of(words, start, end, schema, shared, joint, ROLES if several else ROLE)
             links += _called_by_initials(span, start, end, schema)
     return links
 
@@ -174,15 +176,20 @@ def _sayable(span: Sequence[Token]) -> bool:
     return ends and first.text[0].isalnum() and last.text[-1].isalnum() and (len(first.text) > 1 or first.capital)
 
 
-def _links_of(words: list[str], start: int, end: int, schema: SchemaView, plural: set[str], joint: int) -> list[Link]:
-    """Names that words say; a table's word before a column's is singular in English ("singer names")."""
+def _links_of(
+    words: list[str], start: int, end: int, schema: SchemaView, plural: set[str], joint: int, role: float
+) -> list[Link]:
+    """Names that words say; a table's word before a column's is singular in English ("singer names").
+
+    `role`: what a table's name is worth that columns of other tables give it.
+    """
     if not words:
         return []
     links = []
     for table in schema.tables.values():
         score = _table_score(words, table, schema) if joint == 0 else 0.0
         if joint == 0 and any(_name_score(words, role, ()) > WHOLE for role in table.roles):
-            score = max(score, ROLE)
+            score = max(score, role)
         if score >= ENOUGH and (len(table.words) < 3 or score > 0.6):
             links.append(Link(start, end, score, table.name, whole=score > 0.9))
         for column in table.columns:

@@ -152,7 +152,8 @@ def _roles(pairs: Iterable[tuple[ColumnRef, ColumnRef]], view: SchemaView) -> di
     found: dict[str, tuple[tuple[str, ...], ...]] = {}
     for left, right in pairs:
         words = tuple(word for word in view.column(left).words if word not in KEY_WORDS)
-        if words and stem(words[-1]) not in known and words not in found.get(right.table, ()):
+        same = view.column(left).words == view.column(right).words
+        if words and not same and stem(words[-1]) not in known and words not in found.get(right.table, ()):
             found[right.table] = (*found.get(right.table, ()), words)
     return found
 

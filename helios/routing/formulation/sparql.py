@@ -110,6 +110,9 @@ class _Scope:
         """A test; empty where the triples say it."""
         column = condition.term.column
         assert column is not None
+        if condition.operator is Operator.IN and condition.query is not None and condition.query.having:
+            self._counted(condition.query, self.variable(column))
+            return ""
         if condition.operator in (Operator.IN, Operator.NOT_IN) and condition.query is not None:
             negation = "NOT " if condition.operator is Operator.NOT_IN else ""
             return f"{negation}EXISTS {{ {self._matching(condition.query, self.variable(column))} }}"
@@ -187,6 +190,14 @@ class _Scope:
         inner.bind(column, value)
         inner.match(plan)
         return inner.body()
+
+    def _counted(self, plan: Plan, value: str) -> None:
+        """A subquery whose groups give the values of a variable around it."""
+        inner = _Scope(self.tables, self.numbers, f"_{next(self.numbers)}")
+        column = plan.select[0].column
+        assert column is not None
+        inner.bind(column, value)
+        self.filters.append(f"{{ {inner.select(plan)} }}")
 
     def _value_of(self, plan: Plan) -> str:
         """The variable of a subquery's only value."""

@@ -56,7 +56,9 @@ def triples(database: sqlite3.Connection, style: str) -> Iterator[str]:
 
     database.row_factory = sqlite3.Row
     for table in tables:
-        class_ = f"<http://x.example/{table if style == 'direct' else 'o#' + named(table).title()}>"
+        class_ = (
+            f"<http://x.example/{table if style == 'direct' else 'o#' + named(table)[0].upper() + named(table)[1:]}>"
+        )
         foreign = {row[3]: (row[2], row[4] or keys[row[2]][0]) for row in database.execute(
             f'PRAGMA foreign_key_list("{table}")')}  # fmt: skip
         for row in database.execute(f'SELECT * FROM "{table}"').fetchall():
