@@ -29,10 +29,10 @@ from helios.evaluation.sources.options import Layout
 from helios.evaluation.sources.questions import SourceQuestion
 from helios.evaluation.sources.trust import Pair, trust
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
-from helios.models.card import ModelCard, write_card
+from helios.models.card import ModelCard, read_card, write_card
 from helios.routing.formulation.base import Formulator
 from helios.routing.formulation.confidence import ROLE as CARD_ROLE
-from helios.routing.formulation.confidence import Chance
+from helios.routing.formulation.confidence import Chance, QueryConfidence
 from helios.routing.formulation.cypher_generator import CypherGenerator
 from helios.routing.formulation.features import GRAPH_FEATURES, TABLE_FEATURES
 from helios.routing.formulation.generator import SqlGenerator
@@ -69,8 +69,11 @@ class QueryConfidenceRecipe(Section):
     """How often a lesson counts: of hidden names, of another source, of a reading that is not the first."""
     decay: float = Field(default=0.03, gt=0.0)
     graph_hidden_weight: float = Field(default=0.0, ge=0.0)
-    graph_decay: float = Field(default=0.01, gt=0.0)
+    graph_decay: float = Field(default=0.003, gt=0.0)
     """The same for graphs: there, hidden names mostly change which property stands for a node."""
+    tables: Path | None = None
+    """A folder of an earlier model whose chances over tables are kept: learned before failures on its data were read,
+    it says of unseen databases what a new one would say too high."""
     seed: int = 13
 
 
@@ -136,6 +139,12 @@ def train_query_confidence(
             if number % 50 == 0:
                 on_log(LogRow(number, 0, time.monotonic() - started, {"lessons": len(lessons)}))
     chances, scores = fit(lessons, settings)
+    if settings.tables is not None:
+        chances["tables"] = QueryConfidence.load(settings.tables).tables
+        before = read_card(settings.tables, CARD_ROLE).scores
+        scores = {name: value for name, value in before.items() if "graphs" not in name} | {
+            name: value for name, value in scores.items() if "graphs" in name
+        }
     out.mkdir(parents=True, exist_ok=True)
     write_card(out, _card(settings, chances, scores, time.monotonic() - started))
     return scores
@@ -292,7 +301,7 @@ def _card(
         summary="The chance that a query which no language model wrote is right, from what can be seen of it.",
         base="none",
         data=(),
-        settings=settings.model_dump(mode="json", exclude={"sources", "questions"}),
+        settings=settings.model_dump(mode="json", exclude={"sources", "questions", "tables"}),
         scores=dict(scores),
         limits=f"English. Learned from {', '.join(settings.learned)}, with answers of dev questions as labels, with "
         "names hidden and from other sources; the generators' rules were written while failures on these were read. "

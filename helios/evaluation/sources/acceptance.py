@@ -4,7 +4,8 @@ Three conventions differ between questions of one meaning, and nothing else is f
 
 - a node stands for its key, and the key for its node: a title in place of the film, in whichever side has it, or the
   title and the number of the same film in place of one of them. A key is a property whose values tell (nearly) all
-  nodes of the label apart;
+  nodes of the label apart. A whole node also stands for several of its properties, and these for it where a key is
+  among them: films in place of their titles and years;
 - the measure that rows are ordered by may be shown or not, in the answer and in the gold: "the five largest lakes"
   with or without their sizes;
 - rows that are equal count once, unless the question counts ("how many", "number of"): DISTINCT or not.
@@ -66,6 +67,11 @@ class NodeKeys:
             return node.properties[name]
         return next((found.get(name) for label in node.labels if (found := self._all(label).get(node.node_id))), None)
 
+    def stored(self, node: GraphNode) -> Mapping[str, Value]:
+        """All properties of a node."""
+        return next((self._all(label)[node.node_id] for label in node.labels if node.node_id in self._all(label)),
+                    node.properties)  # fmt: skip
+
     def same_nodes(self, one: Sequence[Value], other: Sequence[Value]) -> bool:
         """Whether two columns are two keys of the same nodes, row by row."""
         schema = self.source.descriptor().schema
@@ -112,12 +118,35 @@ def accepted(
     if not rows or not gold or question.gold_count is not None:
         return False
     order = ordered_columns(NativeQuery(question.paradigm, question.gold_query or ""))
+    if keys is not None and len(rows) == len(gold):
+        rows, gold = _unfolded(rows, gold, keys), _unfolded(gold, rows, keys, named=True)
     found = list(islice(_written(rows, ordered_columns(query), question, keys), MOST_WAYS))
     wanted = list(islice(_written(gold, order, question, keys), MOST_WAYS))
     sort_keys = [tuple(value_key(value) for value in (row[i] for i in order)) for row in _plain(gold, question)]
     return any(
         len(one[0]) == len(other[0]) and _same(question, one, other, sort_keys) for one, other in product(found, wanted)
     )
+
+
+def _unfolded(rows: Sequence[Row], others: Sequence[Row], keys: NodeKeys, *, named: bool = False) -> Sequence[Row]:
+    """Rows of whole nodes as the properties that the other side returns of them; as they are where it returns others.
+
+    With `named` only where a key of the node is among these: an attribute alone does not say which node it is.
+    """
+    nodes = [row[0] for row in rows if len(row) == 1 and isinstance(row[0], GraphNode)]
+    if len(nodes) < len(rows) or any(isinstance(value, GraphNode) for row in others for value in row):
+        return rows
+    found = [keys.stored(node) for node in nodes]
+    names = dict.fromkeys(name for properties in found for name in properties)
+    values = {name: Counter(value_key(properties.get(name)) for properties in found) for name in names}
+    chosen: list[str] = []
+    for place in range(len(others[0])):
+        wanted = Counter(value_key(row[place]) for row in others)
+        chosen += [name for name in names if name not in chosen and values[name] == wanted][:1]
+    kept = {name for label in nodes[0].labels for name in keys.properties(label)}
+    if len(chosen) < len(others[0]) or (named and not kept & set(chosen)):
+        return rows
+    return [tuple(properties.get(name) for name in chosen) for properties in found]
 
 
 def ordered_columns(query: NativeQuery) -> tuple[int, ...]:

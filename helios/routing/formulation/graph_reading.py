@@ -12,6 +12,7 @@ from helios.routing.formulation.question_cues import (
     aggregate_of,
     counted,
 )  # fmt: skip
+from helios.routing.formulation.word_forms import singular
 
 
 class GraphReading(OrderReading):
@@ -118,6 +119,7 @@ class GraphReading(OrderReading):
             raise LookupError("a plan has no count of groups and no comparison with an aggregate")
         select = self._select()
         order = self.order
+        self.conditions += [Condition(item, "IS NOT NULL") for item in self._stored()]
         if order is None and self.measure is not None and not self.alone and self.limit:
             order = self.measure
         return GraphPlan(
@@ -200,7 +202,42 @@ class GraphReading(OrderReading):
         for i, mention in enumerate(self.row):
             if mention.kind is not Kind.PROPERTY or i in self.used:
                 continue
-            owner, name = self._choose(mention, i)
-            asked.append(Item(self._owner(owner), name))
+            called = self._name_of(i)
+            if called is None:
+                owner, name = self._choose(mention, i)
+                called = Item(self._owner(owner), name)
+            asked.append(called)
+        asked += self._asked_beside()
         self.asked_for = {i for i, m in enumerate(self.row) if m.kind is Kind.PROPERTY and i not in self.used}
         return asked
+
+    def _name_of(self, i: int) -> Item | None:
+        """What "the names of the movies" means where movies have titles."""
+        if singular(self.row[i].word) not in ("name", "title"):
+            return None
+        following = [m for m in self.row[i + 1 : i + 4] if m.word not in ("of", "the", "all")]
+        label = following[0].name if following and following[0].kind is Kind.LABEL else None
+        alias = self.builder.find(label) if label is not None else None
+        if alias is None or any(owner == label for owner, _ in self.row[i].places):
+            return None
+        shown = self._shown(alias)
+        return shown if shown.property is not None else None
+
+    def _asked_beside(self) -> list[Item]:
+        """Who else is asked for: "and who reviewed them"."""
+        found = []
+        for i in range(self.root_at + 1, len(self.row)):
+            if self.row[i].word != "who" or self.row[i - 1].word != "and":
+                continue
+            verb = next((m for m in self.row[i + 1 :] if m.kind is Kind.RELATIONSHIP), None)
+            hop = self.builder.hop_of(verb.name) if verb is not None else None
+            if hop is not None and self.root in (hop.start, hop.end):
+                found.append(self._shown(hop.end if hop.start == self.root else hop.start))
+                self.used.add(i)
+        return found
+
+    def _stored(self) -> list[Item]:
+        """Properties that rows are sorted or grouped by: nodes that lack them come neither first nor last."""
+        items = [self.order if self.limit is not None else None, self.group]
+        plain = [item for item in items if item is not None and item.property is not None and item.aggregate is None]
+        return [replace(item, number=False, length=False) for item in plain]

@@ -53,6 +53,17 @@ def test_a_node_counts_as_its_key_on_either_side(films, keys):
     assert not accepted(asked, written, [(1931,), (1958,)], stored, keys), "two films have one year: no key"
 
 
+def test_a_whole_node_holds_its_properties(films, keys):
+    asked = question("Which films are of 1931?", "MATCH (f:Film) RETURN f.title, f.year")
+    whole = films.execute(cypher("MATCH (f:Film) WHERE f.year = 1931 RETURN f")).rows
+    assert accepted(asked, cypher("MATCH (f:Film) RETURN f"), whole, [("M", 1931), ("Kes", 1931)], keys)
+    assert not accepted(asked, cypher("MATCH (f:Film) RETURN f"), whole, [("M", 1931), ("Vertigo", 1958)], keys)
+    stored = [(GraphNode("m", ("Film",)),), (GraphNode("k", ("Film",)),)]
+    asked = question("Which films are of 1931?", "MATCH (f:Film) RETURN f")
+    assert accepted(asked, cypher("MATCH (f:Film) RETURN f.title, f.year"), [("Kes", 1931), ("M", 1931)], stored, keys)
+    assert not accepted(asked, cypher("MATCH (f:Film) RETURN f.year"), [(1931,), (1931,)], stored, keys), "no key"
+
+
 def test_two_keys_of_a_node_count_as_one(keys):
     asked = question("Which films are there?", "MATCH (f:Film) RETURN f.title, f.number")
     written = cypher("MATCH (f:Film) RETURN f.title")

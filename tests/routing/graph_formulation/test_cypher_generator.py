@@ -45,6 +45,8 @@ def generator():
         ("Which writers were born between 1940 and 1980 and wrote 'The Long Pier'?", [("Tom Lund",), ("Eva Holm",)]),
         ("Which shelves hold books with a price above 10?", [("Land",), ("Sea",)]),
         ("What are the titles of the books that are not lent?", [("Salt",), ("The Long Pier",)]),
+        ("What are the names of the books on the shelf 'Land'?", [("North Wind",)]),
+        ("Which books have more than 250 pages and who wrote them?", [("North Wind", "Ida Berg")]),
         ("Which books with fewer than 100 pages stand on the shelf 'Sea'?", [("Salt", 90)]),
     ],
 )
