@@ -6,6 +6,8 @@ its deadline. Files are read by every worker when it starts; what takes longer t
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
+from typing import Any
 
 from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.pool import Engine, WorkerPool
@@ -19,12 +21,17 @@ class RdfExecutor:
 
     def __init__(
         self, paths: Sequence[Path | str], *, prefixes: Mapping[str, str] | None = None, limits: Limits | None = None,
-        union: bool = True, workers: int = 2,
+        union: bool = True, workers: int = 2, seen: Mapping[str, Sequence[str]] | None = None,
     ) -> None:  # fmt: skip
-        """`prefixes` are lent to queries that do not declare them; `union`: all named graphs count as one."""
+        """`prefixes` are lent to queries that do not declare them; `union`: all named graphs count as one.
+
+        `seen`: patterns of classes and predicates to `include`, `exclude` and `mask`, where not all may be seen.
+        """
         self.limits = limits or Limits()
         self.guard = SparqlGuard(prefixes)
-        options = {"paths": [str(Path(path).resolve()) for path in paths], "union": union}
+        options: dict[str, Any] = {"paths": [str(Path(path).resolve()) for path in paths], "union": union}
+        if seen:
+            options["seen"] = {**{name: list(patterns) for name, patterns in seen.items()}, "key": token_hex(16)}
         self._engine = Engine("helios.executors.sparql.session:open_session", options)
         self._workers = workers
         self._pool = WorkerPool(self._engine, size=workers)

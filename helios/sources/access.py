@@ -9,7 +9,7 @@
 Names are compared without capitals; `*` and `?` stand for any characters and for one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -41,6 +41,41 @@ class Access(Section):
         """What it leaves out, as `helios sources check` prints it."""
         parts = [("include", self.include), ("exclude", self.exclude), ("mask", self.mask), ("rows of", self.rows)]
         return "; ".join(f"{key} {', '.join(names)}" for key, names in parts if names)
+
+
+class GraphAccess(Section):
+    """What may be seen of an RDF graph on this machine: classes and predicates, as IRIs, with a prefix of the source
+    (`ex:salary`), or by what stands behind the last `#` or `/` (`salary`)."""
+
+    include: tuple[str, ...] = ()
+    """Classes whose resources are seen, and predicates; none: all of them."""
+    exclude: tuple[str, ...] = ()
+    """What is not to be seen of these: predicates, and all resources of a class."""
+    mask: tuple[str, ...] = ()
+    """Predicates whose values never leave: they are tokens, the same for the same value."""
+
+    def limits(self) -> bool:
+        """Whether it leaves anything out."""
+        return bool(self.include or self.exclude or self.mask)
+
+    def in_words(self) -> str:
+        """What it leaves out, as `helios sources check` prints it."""
+        parts = [("include", self.include), ("exclude", self.exclude), ("mask", self.mask)]
+        return "; ".join(f"{key} {', '.join(names)}" for key, names in parts if names)
+
+    def seen(self, prefixes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """The patterns with prefixes written out; none where everything may be seen."""
+        if not self.limits():
+            return {}
+        return {
+            key: tuple(_written_out(name, prefixes) for name in getattr(self, key))
+            for key in ("include", "exclude", "mask")
+        }
+
+
+def _written_out(name: str, prefixes: Mapping[str, str]) -> str:
+    prefix, colon, local = name.partition(":")
+    return prefixes[prefix] + local if colon and prefix in prefixes else name.removeprefix("<").removesuffix(">")
 
 
 def seen_tables(access: Access, tables: Sequence[TableSchema]) -> tuple[TableSchema, ...]:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from helios.executors.base import Executor, Language, Limits, ResultSet
 from helios.executors.rdf import RdfExecutor
+from helios.sources.access import GraphAccess
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import RdfSchema
 from helios.sources.graph import CHECK_LIMITS, ExecutedGraph
@@ -61,9 +62,12 @@ class RdfSource(GraphSource):
     def __init__(
         self, name: str, paths: Sequence[Path | str], *, prefixes: Mapping[str, str] | None = None,
         limits: Limits | None = None, description: str = "", cache: SourceCache | None = None,
+        access: GraphAccess | None = None,
     ) -> None:  # fmt: skip
+        """`access`: what may be seen; the workers hold nothing else."""
         lent = PREFIXES | dict(prefixes or {})
-        executor = RdfExecutor(paths, prefixes=lent, limits=limits)
+        seen = access.seen(lent) if access is not None else None
+        executor = RdfExecutor(paths, prefixes=lent, limits=limits, seen=seen)
         super().__init__(name, "rdf", executor, prefixes=prefixes or {}, description=description, cache=cache)
         self._executor = executor
 
@@ -77,5 +81,6 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     """An RDF source from its registration."""
     assert isinstance(spec, RdfSpec)
     return RdfSource(
-        name, spec.paths(folder), prefixes=spec.prefixes, limits=spec.limits, description=spec.description, cache=cache
-    )
+        name, spec.paths(folder), prefixes=spec.prefixes, limits=spec.limits, description=spec.description, cache=cache,
+        access=spec.access,
+    )  # fmt: skip

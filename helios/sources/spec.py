@@ -22,7 +22,7 @@ from helios.config import Section
 from helios.errors import ConfigError, SourceUnavailable
 from helios.executors.address import BOLT_SCHEMES, read_address
 from helios.executors.base import Limits
-from helios.sources.access import Access
+from helios.sources.access import Access, GraphAccess
 from helios.sources.kinds import kind_named, kind_names
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -165,6 +165,8 @@ class RdfSpec(SourceSpec):
     path: str | None = None
     files: tuple[str, ...] = ()
     prefixes: dict[str, str] = {}
+    access: GraphAccess = GraphAccess()
+    """Which classes and predicates may be seen."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "RdfSpec":
@@ -275,11 +277,17 @@ def _refuse_unknown(values: Mapping[Any, Any], spec: type[SourceSpec], place: st
     for section, known, given in (
         ("", [field.alias or name for name, field in spec.model_fields.items()], values),
         ("limits.", list(Limits.model_fields), values.get("limits")),
-        ("access.", list(Access.model_fields), values.get("access") if "access" in spec.model_fields else None),
+        ("access.", _access_keys(spec), values.get("access") if "access" in spec.model_fields else None),
     ):
         for key in map(str, given if isinstance(given, Mapping) else ()):
             if key not in known:
                 raise ConfigError(f"{place}: unknown key {section + key!r}; {_hint(key, known)}")
+
+
+def _access_keys(spec: type[SourceSpec]) -> list[str]:
+    field = spec.model_fields.get("access")
+    kind = field.annotation if field is not None else Access
+    return list((kind if isinstance(kind, type) and issubclass(kind, Section) else Access).model_fields)
 
 
 def _hint(word: str, known: Sequence[str]) -> str:

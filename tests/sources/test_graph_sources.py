@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helios.errors import QueryTimeout, SourceUnavailable
+from helios.errors import ConfigError, QueryTimeout, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.routing.formulation.properties import described
 from helios.sources.base import Source
@@ -42,6 +42,68 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("books")
     (folder / "books.ttl").write_text(TURTLE, encoding="utf-8")
     return folder
+
+
+PEOPLE = """
+@prefix ex: <http://example.org/v#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+ex:salary rdfs:label "salary" .
+ex:Manager rdfs:subClassOf ex:Employee .
+<urn:ann> a ex:Manager ; ex:name "Ann Roe" ; ex:salary 9000 ; ex:email "ann@x.example" ; ex:likes <urn:tea> .
+<urn:bob> a ex:Customer ; ex:name "Bob Poe" ; ex:salary 10 ; ex:email "bob@x.example" ; ex:likes <urn:tea>, <urn:ann> .
+<urn:cay> a ex:Customer ; ex:name "Cay Loe" ; ex:email "bob@x.example" .
+<urn:tea> ex:name "tea" .
+"""
+
+
+@pytest.fixture
+def seen(tmp_path):
+    """Rows of a query over the people, as far as an `access` lets them be seen."""
+    (tmp_path / "people.ttl").write_text(PEOPLE, encoding="utf-8")
+    opened = []
+
+    def ask(access: str, query: str) -> list[tuple]:
+        spec = f"{{kind: rdf, path: people.ttl, prefixes: {{ex: 'http://example.org/v#'}}, access: {access}}}"
+        (tmp_path / "sources.yaml").write_text(f"sources:\n  people: {spec}\n", encoding="utf-8")
+        registry = Registry.open(tmp_path / "sources.yaml")
+        opened.append(registry)
+        return sorted(registry.source("people").execute(NativeQuery(Language.SPARQL, query)).rows, key=str)
+
+    yield ask
+    for registry in opened:
+        registry.close()
+
+
+def test_what_is_excluded_is_in_no_triple(seen):
+    everything = "SELECT ?s ?p ?o WHERE { ?s ?p ?o }"
+    said = str(seen("{exclude: [salary]}", everything))
+    assert "salary" not in said and "9000" not in said and "Ann Roe" in said
+    said = str(seen("{exclude: ['ex:Employee']}", everything))
+    assert "ann" not in said.lower().replace("bob", "") and "Manager" not in said, "subclasses, and links to them"
+    assert "Bob Poe" in said and "tea" in said
+
+
+def test_what_is_included_is_all_that_is_seen(seen):
+    rows = seen("{include: [Customer, name]}", "SELECT ?p ?o WHERE { ?s ?p ?o }")
+    assert {str(p).rpartition("#")[2] for p, _ in rows} == {"type", "name"}
+    assert "Ann Roe" not in str(rows) and "tea" not in str(rows) and "Cay Loe" in str(rows)
+
+
+def test_masked_values_are_tokens_that_can_be_counted(seen):
+    rows = seen(
+        "{mask: [email]}", "SELECT ?e (COUNT(*) AS ?n) WHERE { ?s <http://example.org/v#email> ?e } GROUP BY ?e"
+    )
+    assert sorted(str(n) for _, n in rows) == ["1", "2"] and "@" not in str(rows)
+
+
+@pytest.mark.parametrize("access", ["{exclude: [salery]}", "{mask: [Customer]}"])
+def test_a_name_that_fits_nothing_closes_the_graph(seen, access):
+    with pytest.raises(SourceUnavailable, match="access: .*there is no"):
+        seen(access, "SELECT ?s WHERE { ?s ?p ?o }")
+
+
+def test_an_unknown_key_of_access_is_refused(seen):
+    with pytest.raises(ConfigError, match="unknown key 'access.rows'"):
+        seen("{rows: {a: b}}", "SELECT ?s WHERE { ?s ?p ?o }")
 
 
 @pytest.fixture(scope="module", params=["rdf", "sparql"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from helios.errors import QueryFailed, SourceUnavailable
+from helios.executors.sparql.seen import SeenGraph
 from helios.executors.sparql.terms import ASK_COLUMN, literal_value
 from helios.executors.values import Iri, Value
 
@@ -49,13 +50,19 @@ def open_session(options: Mapping[str, Any]) -> RdfSession:
             raise SourceUnavailable(f"{path}: no such file or folder")
     if len(paths) == 1 and paths[0].is_dir():
         try:
-            return RdfSession(Store.read_only(str(paths[0])), union=options["union"])
+            return RdfSession(_seen(Store.read_only(str(paths[0])), options), union=options["union"])
         except ENGINE_ERRORS as error:
             raise SourceUnavailable(f"{paths[0]}: cannot be opened as a pyoxigraph store ({error})") from None
     store = Store()
     for path in paths:
         _load(store, path)
-    return RdfSession(store, union=options["union"])
+    return RdfSession(_seen(store, options), union=options["union"])
+
+
+def _seen(store: Any, options: Mapping[str, Any]) -> Any:
+    """The store, or a copy of what may be seen of it."""
+    seen = options.get("seen")
+    return SeenGraph.of(seen).copied(store) if seen else store
 
 
 def _load(store: Any, path: Path) -> None:
