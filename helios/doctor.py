@@ -98,17 +98,15 @@ def examine_index(folder: Path) -> dict[str, Any]:
 
 def encoder_speeds(*, batch: int = 32, length: int = 128) -> "list[RouteSpeed]":
     """Every installed route of the encoder, timed on one batch of the sample corpus's text."""
-    from tokenizers import Tokenizer
-
     from helios.corpus import read_corpus
     from helios.corpus.sample import sample_path
     from helios.models.base import find_base_model
     from helios.models.checkpoint import read_checkpoint
     from helios.models.routes import measure_routes
+    from helios.models.vocabulary import Vocabulary
 
     folder = find_base_model().folder
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_truncation()
+    tokenizer = Vocabulary.of(folder).tokenizer
     texts = [record.text for record in read_corpus(sample_path()) if isinstance(record, Passage)]
     ids = np.resize(np.array(tokenizer.encode(" ".join(texts)).ids, np.int64), (batch, length))
     return list(measure_routes(read_checkpoint(folder), ids.tolist(), threads=os.cpu_count() or 1))

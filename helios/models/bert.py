@@ -93,6 +93,8 @@ def load_bert(folder: Path, adapter: Path | None = None) -> Bert:
 
 def bert_of(checkpoint: Checkpoint) -> Bert:
     """The encoder of these weights, which it gets a copy of."""
-    bert = Bert(checkpoint.config)
-    bert.load_state_dict({name: torch.from_numpy(tensor.copy()) for name, tensor in checkpoint.tensors.items()})
+    with torch.device("meta"):  # random weights would only be replaced
+        bert = Bert(checkpoint.config)
+    tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in checkpoint.tensors.items()}
+    bert.load_state_dict(tensors, assign=True)
     return bert.eval()

@@ -6,7 +6,6 @@ questions always in fp32, where 20 tokens cost milliseconds.
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,16 +19,13 @@ from helios.errors import ModelError
 from helios.models.base import NAME, WEIGHTS_SHA256, BaseModel, find_base_model
 from helios.models.checkpoint import Checkpoint, read_checkpoint, read_config
 from helios.models.routes import Route, Runtime, document_route, question_route
+from helios.models.vocabulary import Vocabulary
 from helios.once import once
 
 log = logging.getLogger(__name__)
 
 FloatArray = NDArray[np.float32]
 MAX_QUESTION_TOKENS = 128
-LETTER = re.compile(r"[^\W_]")
-"""A letter or a digit of any alphabet."""
-BLANKS = ("▁", "Ġ")
-"""What tokenizers write for the blank before a word; the second, of byte-level ones, is a letter of Maltese."""
 HEAD_TOKENS = 32
 """The first tokens of a long text, its titles, that every further window begins with."""
 FEW_TEXTS = 200
@@ -95,8 +91,6 @@ class MiniLMEncoder:
         self, base: BaseModel, *, adapter: Path | None = None, runtime: Runtime = "auto", max_tokens: int = 256,
         windows: int = 1, batch_tokens: int = 8192, threads: int | None = None,
     ) -> None:  # fmt: skip
-        from tokenizers import Tokenizer
-
         self.base = base
         self.adapter = adapter
         self.max_tokens = max_tokens
@@ -110,11 +104,10 @@ class MiniLMEncoder:
                 f"advanced.encoder.max_tokens={max_tokens}, but {base.folder} reads at most "
                 f"{self.config.max_position_embeddings} tokens: set it to that or less"
             )
-        self._tokenizer = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self._keep = _kept_tokens(self._tokenizer)
-        self._blank = _blank_tokens(self._tokenizer)
+        vocabulary = Vocabulary.of(base.folder)
+        self._tokenizer = vocabulary.tokenizer
+        self._keep = vocabulary.keep
+        self._blank = vocabulary.blank
         self._windows = Windows.of(self._tokenizer, max_tokens=max_tokens, count=windows)
 
     @classmethod
@@ -337,21 +330,3 @@ def _adapter(configured: str | None, base: BaseModel) -> Path | None:
             f"encoder.adapter={configured}: no such file; expected an adapter, or none to use the base alone"
         )
     return path
-
-
-def _kept_tokens(tokenizer: Any) -> NDArray[np.bool_]:
-    """For every token id, whether it holds a letter or a digit."""
-    vocabulary: dict[str, int] = tokenizer.get_vocab()
-    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
-    keep = np.zeros(max(vocabulary.values()) + 1, bool)
-    for token, number in vocabulary.items():
-        keep[number] = token not in special and LETTER.search(token.removeprefix(BLANKS[1])) is not None
-    return keep
-
-
-def _blank_tokens(tokenizer: Any) -> NDArray[np.bool_]:
-    """For every token id, whether it begins with a blank, which is then the first character of its span."""
-    vocabulary: dict[str, int] = tokenizer.get_vocab()
-    blank = np.zeros(max(vocabulary.values()) + 1, bool)
-    blank[[number for token, number in vocabulary.items() if token.startswith(BLANKS)]] = True
-    return blank

@@ -12,6 +12,7 @@ from helios.errors import ModelError
 from helios.models.base import BaseModel
 from helios.models.checkpoint import Checkpoint, read_checkpoint
 from helios.models.routes import Route, Runtime, document_route
+from helios.models.vocabulary import Vocabulary
 from helios.once import once
 
 FloatArray = NDArray[np.float32]
@@ -22,11 +23,7 @@ class PlainTokenizer:
     """Words as token numbers of the base, without padding or marks of its own; threads may share it."""
 
     def __init__(self, base: BaseModel) -> None:
-        from tokenizers import Tokenizer
-
-        self.tokenizer: Any = Tokenizer.from_file(str(base.folder / "tokenizer.json"))
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
+        self.tokenizer = Vocabulary.of(base.folder).tokenizer
         marks: Any = [self.tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]")]
         self.opening, self.separator = marks
 

@@ -7,7 +7,6 @@ Shape legend: B windows, L tokens, D hidden size.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from helios.errors import ModelError
 from helios.models.base import find_base_model
 from helios.models.bert import Bert, load_bert
 from helios.models.runtime import supports_bf16
+from helios.models.vocabulary import Vocabulary
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -72,14 +72,10 @@ class WindowReader:
     """Turns a question and texts into token numbers, cut to `max_tokens`."""
 
     def __init__(self, folder: Path, *, max_tokens: int = MAX_TOKENS) -> None:
-        from tokenizers import Tokenizer
-
+        vocabulary = Vocabulary.of(folder)
         self.max_tokens = max_tokens
-        self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        vocabulary: dict[str, int] = self._tokenizer.get_vocab()
-        self._first, self._last = vocabulary["[CLS]"], vocabulary["[SEP]"]
+        self._tokenizer = vocabulary.tokenizer
+        self._first, self._last = vocabulary.numbers["[CLS]"], vocabulary.numbers["[SEP]"]
 
     def read(self, question: str, texts: Sequence[str]) -> list[ReadWindow]:
         """One sequence a text."""

@@ -287,10 +287,8 @@ def _spread(count: int, wanted: int) -> Sequence[int]:
 
 def _vocabulary() -> list[str]:
     """The encoder's vocabulary in its order."""
-    from tokenizers import Tokenizer
-
     from helios.models.base import find_base_model
+    from helios.models.vocabulary import Vocabulary
 
-    tokenizer = Tokenizer.from_file(str(find_base_model().folder / "tokenizer.json"))
-    numbers: dict[str, int] = tokenizer.get_vocab()
+    numbers = Vocabulary.of(find_base_model().folder).numbers
     return sorted(numbers, key=lambda word: numbers[word])

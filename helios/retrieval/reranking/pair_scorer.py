@@ -8,7 +8,7 @@ Shape legend: B batch, L tokens, D hidden size, Q question tokens, T text tokens
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from helios.errors import ModelError
 from helios.models.base import BaseModel
 from helios.models.bert import Bert
+from helios.models.vocabulary import Vocabulary
 
 Pooling = Literal["first", "mean", "late"]
 POOLINGS: tuple[Pooling, ...] = ("first", "mean", "late")
@@ -142,12 +143,8 @@ class PairReader:
     """Turns a question and texts into token numbers; a question has at most half of the tokens."""
 
     def __init__(self, folder: Path, *, max_tokens: int) -> None:
-        from tokenizers import Tokenizer
-
         self.max_tokens = max_tokens
-        self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
+        self._tokenizer = Vocabulary.of(folder).tokenizer
         first, last = (self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
         if first is None or last is None:
             raise ModelError(f"{folder}/tokenizer.json lacks [CLS] or [SEP]: not a BERT's")
