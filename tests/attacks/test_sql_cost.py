@@ -14,6 +14,7 @@ from helios.executors.base import Deadline, Language, Limits, NativeQuery
 from helios.executors.cypher.guard import check as check_cypher
 from helios.executors.duckdb import DuckdbExecutor
 from helios.executors.sparql.guard import SparqlGuard
+from helios.executors.sql import dialects
 from helios.executors.sql.dialects import DIALECTS, MOST_SECONDS
 from helios.executors.sql.guard import SqlGuard
 from helios.executors.sql.postgresql_names import NameCheck
@@ -193,3 +194,16 @@ def test_reading_sparql_takes_as_long_as_the_query_is():
 def test_a_number_of_a_sparql_query_has_a_length():
     with pytest.raises(QueryRejected, match="longer than"):
         SparqlGuard().checked(NativeQuery(Language.SPARQL, "SELECT * WHERE { FILTER(" + "9" * 40_000 + ") }"))
+
+
+@pytest.mark.parametrize(("times", "refused"), [([0.0, 5.0], False), ([0.2 * step for step in range(40)], True)])
+def test_a_pause_of_the_process_is_not_the_querys_cost(monkeypatch, times, refused):
+    """The clock is ours, since a collection of garbage cannot be made to take a second at a given word."""
+    left = list(times)
+    monkeypatch.setattr(dialects, "thread_time", lambda: left.pop(0) if len(left) > 1 else left[0])
+    text = "SELECT " + ", ".join(f"{number} + {number}" for number in range(400))
+    if refused:
+        with pytest.raises(QueryRejected, match="within 1 s"):
+            SqlGuard("sqlite")._check(text)
+    else:
+        SqlGuard("sqlite")._check(text)
