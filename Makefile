@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check tests browser fuzz crashes format docs site wheel lock clean
+.PHONY: help demo test check tests browser browser-parts fuzz crashes format docs site wheel lock clean
 
 VENV ?= .venv
 INDEX ?= demo-index
@@ -37,7 +37,10 @@ check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
 	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder)
 
-browser: $(VENV)/installed-dev  ## What the tests of the page need: playwright, Debian's chromium, axe-core
+browser: browser-parts  ## The tests of the page in a real browser, with what they need
+	$(BIN)/python -m pytest tests/serving/test_browser.py
+
+browser-parts: $(VENV)/installed-dev  ## What those tests need: playwright, Debian's chromium, axe-core
 	$(PIP) install --quiet --editable '.[browser]'
 	@command -v chromium > /dev/null || { echo "installing chromium with apt-get"; \
 		$$(test $$(id -u) = 0 || echo sudo) apt-get install --yes --no-install-recommends chromium; }
@@ -46,7 +49,6 @@ browser: $(VENV)/installed-dev  ## What the tests of the page need: playwright, 
 		mkdir -p $(VENV)/browser; cd $(VENV)/browser; echo "fetching axe-core $(AXE) with npm"; \
 		npm pack --silent axe-core@$(AXE) > /dev/null; echo "$(AXE_SHA256)  axe-core-$(AXE).tgz" | sha256sum --check --quiet; \
 		tar xzf axe-core-$(AXE).tgz package/axe.min.js; }
-	$(BIN)/python -m pytest tests/serving/test_browser.py
 
 fuzz: $(VENV)/installed-dev  ## Attacks by generated input: make fuzz CASES=10000 SEED=7
 	HELIOS_FUZZ=$(CASES) HELIOS_FUZZ_SEED=$(SEED) $(BIN)/python -m pytest tests/attacks \

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 MOST_HEADER_BYTES = 32 << 10
 BACKLOG = 2048
 """Connections that wait to be accepted."""
+SWITCH_SECONDS = 0.0005
+"""For so long a search may keep Python's lock from the loop that answers; by default it is ten times as long, and a refusal
+takes the lock several times."""
 
 
 def run_server(settings: ServerSettings, *, listening: Callable[[str], None]) -> None:
@@ -33,6 +36,7 @@ def run_server(settings: ServerSettings, *, listening: Callable[[str], None]) ->
     """
     server = Server.prepared(settings)
     log_to_stderr()
+    sys.setswitchinterval(SWITCH_SECONDS)
     listening(server.address)
     server.run()
 

@@ -42,6 +42,21 @@ def sheet(*, cells: str = "", merged: str = "") -> bytes:
     return out.getvalue()
 
 
+def sheets_of_one_part(count: int, rows: int) -> bytes:
+    """A workbook whose many sheets are all the same part, of one row over and over."""
+    row = '<row r="1"><c r="A1"><v>1</v></c></row>'
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(sheet(cells=row * rows))) as source, zipfile.ZipFile(out, "w", 8) as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "xl/workbook.xml":
+                one = content[content.index(b"<sheet ") : content.index(b"</sheets>")]
+                more = (one.replace(b'"Sheet"', b'"S%d"' % n).replace(b'"1"', b'"%d"' % n) for n in range(2, count))
+                content = content.replace(one, one + b"".join(more))
+            target.writestr(name, content)
+    return out.getvalue()
+
+
 def zipped(content: Callable[[], bytes], *, times: int) -> bytes:
     """A workbook with one more part, of `times` the content."""
     out = io.BytesIO(sheet())
@@ -257,6 +272,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "advanced.corpus.",
     ),
     "content of a page": ("bomb.pdf", lambda: spaces_in_pdf(200 * MEBI), "advanced.corpus.expansion"),
+    "sheets of one part": ("bomb.xlsx", lambda: sheets_of_one_part(300, 40_000), "advanced.corpus."),
     "repeated cells": ("bomb.ods", repeated_cells, "not a readable ODS file"),
     "entities": ("bomb.xml", lambda: entities(12), "not valid XML"),
     "deep elements": ("bomb.xml", lambda: b"<a>" * 200_000, "not valid XML"),

@@ -4,9 +4,11 @@ A formula that was never computed (a file written by a program that does not cal
 """
 
 import datetime
+import posixpath
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -15,7 +17,7 @@ from lxml import etree
 from openpyxl.utils import range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 
-from helios.corpus.budget import RecordShapeError, check
+from helios.corpus.budget import RecordShapeError, check, check_expansion
 from helios.corpus.grid import Area, Grid, areas, grid_records, split_grid, with_notes
 from helios.corpus.readers.extra import check_parts
 from helios.corpus.record import Parsed
@@ -30,6 +32,7 @@ _UNREADABLE = (
     *(KeyError, ValueError, TypeError, AttributeError, SyntaxError, OSError, EOFError),
 )
 """What openpyxl and the XML parser below it raise on damaged files (its parse errors are SyntaxErrors)."""
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
 def detect(source: SourceFile) -> bool:
@@ -62,32 +65,59 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
 
 
 def _check_archive(source: SourceFile) -> None:
-    """RecordShapeError where the parts unpack to too much, or a sheet reaches over too many cells.
+    """RecordShapeError where the parts unpack to too much, or the sheets reach over too many cells.
 
-    openpyxl makes an object of every cell that a merged range covers.
+    openpyxl makes an object of every cell, those that a merged range covers too, and reads a part once for each sheet
+    that names it.
     """
+    size = cells = 0
     with source.seekable() as raw, zipfile.ZipFile(raw) as archive:
         check_parts(source, archive)
+        named = _sheets_by_part(archive)
         for part in archive.infolist():
+            times = max(1, named[part.filename])
+            size += times * part.file_size
+            check_expansion(source.budget, source.size, size, f"unpacked data, {part.filename} read {times:,} times")
             with archive.open(part) as content:
-                check(source.budget, "cells", _reach(content), f"cells that {part.filename} reaches over")
+                cells += times * _reach(content)
+            check(source.budget, "cells", cells, f"cells that the sheets up to {part.filename} reach over")
+
+
+def _sheets_by_part(archive: zipfile.ZipFile) -> Counter[str]:
+    """How many sheets of the book name each part."""
+    targets = {
+        one.get("Id"): one.get("Target", "") for one in _elements(archive, "xl/_rels/workbook.xml.rels", "Relationship")
+    }
+    sheets = (targets.get(one.get(_RELATION), "") for one in _elements(archive, "xl/workbook.xml", "sheet"))
+    return Counter(posixpath.normpath(posixpath.join("/xl", target)).lstrip("/") for target in sheets)
+
+
+def _elements(archive: zipfile.ZipFile, part: str, name: str) -> list[Any]:
+    """The elements of a name in a part; none where there is no such part or it cannot be read."""
+    try:
+        with archive.open(part) as content:
+            return [one for _, one in etree.iterparse(content, tag=f"{{*}}{name}", resolve_entities=False)]
+    except (KeyError, etree.XMLSyntaxError, *_UNREADABLE):
+        return []  # openpyxl will say what is wrong with it
 
 
 def _reach(content: IO[bytes]) -> int:
-    """Cells of the smallest rectangle from A1 that holds all cells of a sheet, and those of its merged ranges."""
-    rows = columns = merged = 0
+    """How many cells a sheet is about, whichever is most: those of the smallest rectangle from A1 that holds all of
+    them, those of its merged ranges, or those that it writes, one place again and again.
+    """
+    rows = columns = merged = written = 0
     try:
         for _, element in etree.iterparse(content, tag=("{*}c", "{*}mergeCell"), resolve_entities=False):
             left, top, right, bottom = range_boundaries(element.get("r") or element.get("ref") or "A1")
             if element.get("ref"):
                 merged += (right - left + 1) * (bottom - top + 1)
-            rows, columns = max(rows, bottom), max(columns, right)
+            rows, columns, written = max(rows, bottom), max(columns, right), written + 1
             element.clear()
             while element.getprevious() is not None:
                 del element.getparent()[0]
     except (etree.XMLSyntaxError, ValueError, TypeError):
         pass  # no sheet, or openpyxl will say what is wrong with it
-    return max(rows * columns, merged)
+    return max(rows * columns, merged, written)
 
 
 def _sheet_grids(sheet: Any) -> Iterator[Grid]:
