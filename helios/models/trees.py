@@ -7,6 +7,7 @@ of LightGBM to the last bit: doubles, added in the order of the trees.
 Shape legend: C rows, F features, T trees, N inner nodes of all trees, L leaves of all trees.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -82,7 +83,7 @@ class Trees:
             if not trees or promised != len(trees) or "end of trees" not in text:
                 raise ValueError(f"{promised} trees promised, {len(trees)} found, or the end is missing")
             names = tuple(head["feature_names"].split())
-            nodes = _joined([_tree(fields) for fields in trees])
+            nodes = _nodes(trees)
             _check(nodes, len(names))
         except (KeyError, ValueError, IndexError, OverflowError) as error:
             raise ModelError(f"{source}: not LightGBM's text format, or damaged ({error})") from error
@@ -118,55 +119,62 @@ def _fields(block: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
 
 
-def _tree(fields: dict[str, str]) -> Nodes:
-    """One tree, numbered from 0."""
-    if int(fields["num_cat"]) or int(fields.get("is_linear", "0")):
+def _nodes(trees: Sequence[Mapping[str, str]]) -> Nodes:
+    """All trees in one numbering of nodes and of leaves; ValueError for arrays that contradict each other.
+
+    The numbers of all trees are read at once: a model has some ten thousand, and every cold search waits for four.
+    """
+    if any(int(fields["num_cat"]) or int(fields.get("is_linear", "0")) for fields in trees):
         raise ValueError("categories and linear leaves are not read here")
-    leaves = np.array(fields["leaf_value"].split(), np.float64)
-    if not len(leaves) or len(leaves) != int(fields["num_leaves"]):
+    leaves, leaf_counts_T = _column(trees, "leaf_value", float)
+    if np.any(leaf_counts_T == 0) or any(
+        int(fields["num_leaves"]) != count for fields, count in zip(trees, leaf_counts_T, strict=True)
+    ):
         raise ValueError("leaf_value and num_leaves differ")
-    if len(leaves) == 1:
-        none = np.zeros(0, np.int64)
-        return Nodes(np.array([-1]), none.astype(np.int32), np.zeros(0), none, none, none.astype(np.uint8), leaves)
-    return Nodes(
-        np.array([0]),
-        np.array(fields["split_feature"].split(), np.int32),
-        np.array(fields["threshold"].split(), np.float64),
-        np.array(fields["left_child"].split(), np.int64),
-        np.array(fields["right_child"].split(), np.int64),
-        np.array(fields["decision_type"].split(), np.uint8),
-        leaves,
-    )
+    inner = [fields if count > 1 else _LEAF for fields, count in zip(trees, leaf_counts_T.tolist(), strict=True)]
+    columns = {name: _column(inner, name, kind) for name, kind in _INNER.items()}
+    counts_T = leaf_counts_T - 1
+    if any(np.any(counts != counts_T) for _, counts in columns.values()):
+        raise ValueError("arrays of one tree differ in length")
+    nodes_before_T, leaves_before_T = np.cumsum(counts_T) - counts_T, np.cumsum(leaf_counts_T) - leaf_counts_T
+    tree_N = np.repeat(np.arange(len(trees)), counts_T)
+    place_N = np.arange(len(tree_N)) - nodes_before_T[tree_N]
 
-
-def _joined(trees: list[Nodes]) -> Nodes:
-    """All trees in one numbering of nodes and of leaves."""
-    inner = np.cumsum([0, *(len(tree.features_N) for tree in trees)])
-    leaves = np.cumsum([0, *(len(tree.leaves_L) for tree in trees)])
-
-    def moved(numbers: NDArray[np.int64], at: int) -> NDArray[np.int64]:
-        return np.asarray(np.where(numbers >= 0, numbers + inner[at], numbers - leaves[at]), np.int64)
-
-    roots = [moved(tree.roots_T, at) for at, tree in enumerate(trees)]
-    for tree in trees:
-        count = len(tree.features_N)
-        children = np.concatenate([tree.left_N, tree.right_N])
-        if count != len(tree.leaves_L) - 1 or any(len(array) != count for array in tree[2:6]):
-            raise ValueError("arrays of one tree differ in length")
-        parents = np.tile(np.arange(count), 2)
-        if np.any((children >= 0) & (children <= parents)) or np.any(children >= count):
+    def moved(name: str) -> NDArray[np.int64]:
+        children_N = np.array(columns[name][0], np.int64)
+        if np.any((children_N >= 0) & (children_N <= place_N)) or np.any(children_N >= counts_T[tree_N]):
             raise ValueError("a node whose child does not come after it")
-        if np.any(-1 - children >= len(tree.leaves_L)):
+        if np.any(-1 - children_N >= leaf_counts_T[tree_N]):
             raise ValueError("a leaf that is not there")
+        before_N = np.where(children_N >= 0, nodes_before_T[tree_N], -leaves_before_T[tree_N])
+        return np.asarray(children_N + before_N, np.int64)
+
     return Nodes(
-        np.concatenate(roots),
-        np.concatenate([tree.features_N for tree in trees]),
-        np.concatenate([tree.thresholds_N for tree in trees]),
-        np.concatenate([moved(tree.left_N, at) for at, tree in enumerate(trees)]),
-        np.concatenate([moved(tree.right_N, at) for at, tree in enumerate(trees)]),
-        np.concatenate([tree.decisions_N for tree in trees]),
-        np.concatenate([tree.leaves_L for tree in trees]),
+        np.where(counts_T > 0, nodes_before_T, -1 - leaves_before_T),
+        np.array(columns["split_feature"][0], np.int32),
+        np.array(columns["threshold"][0], np.float64),
+        moved("left_child"),
+        moved("right_child"),
+        np.array(columns["decision_type"][0], np.uint8),
+        np.array(leaves, np.float64),
     )
+
+
+_INNER = {"split_feature": int, "threshold": float, "left_child": int, "right_child": int, "decision_type": int}
+_LEAF = dict.fromkeys(_INNER, "")
+
+
+def _column(
+    trees: Sequence[Mapping[str, str]], name: str, kind: Callable[[str], float]
+) -> tuple[list[float], NDArray[np.int64]]:
+    """The numbers that all trees have under a name, one tree after the other, and how many each has."""
+    values: list[float] = []
+    counts = []
+    for fields in trees:
+        before = len(values)
+        values.extend(map(kind, fields[name].split()))
+        counts.append(len(values) - before)
+    return values, np.array(counts, np.int64)
 
 
 def _check(nodes: Nodes, features: int) -> None:

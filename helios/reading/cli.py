@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from helios.augment.options import AugmentOption, RowOption, SourceOption
+from helios.augment.options import AugmentOption, RowOption, SourceOption, given_context
 from helios.reading.base import Answer, Support
 from helios.terminal import escape, printable
 
@@ -94,14 +94,13 @@ def ask_command(
         raise typer.BadParameter(f"{folder}: no such file or folder; give the folder to ask before the question")
     if fields is not None and folder is None:
         raise typer.BadParameter("--map says how a folder of files is read: give a folder before the question")
-    from helios.augment.cli import read_context
     from helios.engine import Engine
     from helios.reading.asking import answer_question, llm_overrides
 
     settings = llm_overrides(llm, model, overrides or ())
     if where is not None and asks_sources:
         raise typer.BadParameter("--where selects from an index: give --index, or a folder")
-    given = read_context(context, source, sources, augment)
+    given = given_context(context, source, sources, augment)
     if folder is not None:
         index = indexed(folder, config, settings, fields)
     if index is None:

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from helios.augment.options import AugmentOption, RowOption, SourceOption
+from helios.augment.options import AugmentOption, RowOption, SourceOption, given_context
 from helios.terminal import escape, printable
 from helios.types import Evidence, EvidenceEdge
 
@@ -42,10 +42,9 @@ def search_command(
     """
     if not question.strip():
         raise typer.BadParameter("the question is empty")
-    from helios.augment.cli import read_context
     from helios.engine import Engine
 
-    given = read_context(context, source, file_of_sources, augment)
+    given = given_context(context, source, file_of_sources, augment)
     with Engine.open(index, config=config, overrides=overrides or []) as engine:
         evidence = engine.search(question, k=k, where=where, explain=explain, context=given)
     if as_json:
