@@ -37,6 +37,16 @@ def augment(
         list[Path] | None,
         typer.Option("--weights", metavar="FOLDER", help="Also a trained augmenter of the same split; repeatable."),
     ] = None,
+    documents: Annotated[
+        Path | None,
+        typer.Option("--documents", metavar="FILE", help="Write what is searched here, as JSON lines to index."),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            "--index", "-i", help="Index of these documents, for late interaction too."
+        ),
+    ] = None,
     later: Annotated[
         bool, typer.Option("--later", help="Also the paper's comments, which are later than the question.")
     ] = False,
@@ -68,7 +78,7 @@ def augment(
     options = AugmentOptions(
         data, task, by, folds, numbers(shares, "--shares", exactly=3), encoder, vectors, cap, later, columns,
         tuple(int(one) for one in numbers(counts, "--counts")) if counts else (), timed, llm, model, config,
-        tuple(overrides or ()), limit, seed, tuple(weights or ()),
+        tuple(overrides or ()), limit, seed, tuple(weights or ()), documents, index,
     )  # fmt: skip
     report = evaluate_augment(options, progress=lambda text: Console(stderr=True).print(text, style="dim"))
     if as_json:

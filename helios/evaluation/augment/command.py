@@ -1,6 +1,8 @@
 """Reads a task, measures it, and makes tables of the report."""
 
+import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -21,10 +23,12 @@ from helios.evaluation.augment.run import Plan, TaskReport, measure_task
 from helios.evaluation.augment.stackexchange import any_answer, best_answer
 from helios.evaluation.augment.tables import Tables, open_tables
 from helios.evaluation.augment.tasks import PAPER_SHARES, Shares, Split, SplitBy, Task, folds, split
+from helios.index.durable import write_atomically
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from helios.engine import Engine
     from helios.evaluation.evaluate import MeasureResult
     from helios.llm.client import LlmClient
 
@@ -56,6 +60,10 @@ class AugmentOptions:
     seed: int = 0
     weights: tuple[Path, ...] = ()
     """Folders that `helios train augment` wrote."""
+    documents: Path | None = None
+    """Where the documents are written to, as JSON lines for an index."""
+    index: Path | None = None
+    """An index of them, for late interaction."""
 
 
 def evaluate_augment(options: AugmentOptions, *, progress: Callable[[str], None] = lambda text: None) -> TaskReport:
@@ -66,21 +74,36 @@ def evaluate_augment(options: AugmentOptions, *, progress: Callable[[str], None]
     task = read_task(options.data, options.task, later=options.later, cap=options.cap, seed=options.seed)
     if options.limit is not None:
         task = replace(task, questions=task.questions[: options.limit])
+    if options.documents is not None:
+        write_documents(task, options.documents)
     splits = splits_of(task, options.by, folds_count=options.folds, shares=options.shares, seed=options.seed)
     vectors = AttributeVectors(text_encoder(options.encoder), megabytes=MEGABYTES)
     known = load_vectors(options.vectors, vectors) if options.vectors else 0
     client = _client(options)
     trained = trained_models(options, len(splits), vectors.encoder.name)
-    plan = Plan(client, options.columns, options.counts, options.timed, options.seed, trained)
     name = f"by {options.by}" + (f", {options.folds} folds" if options.folds else "")
-    try:
-        report = measure_task(task, splits, vectors, plan, split_name=name, progress=progress)
-    finally:
+    with ExitStack() as stack:
         if client is not None:
-            client.close()
-        if options.vectors and len(vectors) > known:
-            save_vectors(options.vectors, vectors)
-    return report
+            stack.callback(client.close)
+        engine = None if options.index is None else stack.enter_context(_engine(options.index, options))
+        plan = Plan(client, options.columns, options.counts, options.timed, options.seed, trained, engine)
+        try:
+            return measure_task(task, splits, vectors, plan, split_name=name, progress=progress)
+        finally:
+            if options.vectors and len(vectors) > known:
+                save_vectors(options.vectors, vectors)
+
+
+def write_documents(task: Task, path: Path) -> None:
+    """A task's documents as JSON lines, which `helios index build` reads."""
+    lines = (json.dumps({"id": name, "text": text}, ensure_ascii=False) for name, text in task.documents.items())
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+
+
+def _engine(index: Path, options: AugmentOptions) -> "Engine":
+    from helios.engine import Engine
+
+    return Engine.open(index, config=options.config, overrides=options.overrides)
 
 
 def read_task(data: Path, name: TaskName, *, later: bool = False, cap: int = 200, seed: int = 0) -> Task:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from helios.augment.context import Context
 from helios.augment.encoding import AttributeVectors, Augmented, ColumnWeights, encode_question
 from helios.augment.model import AugmentModel
+from helios.engine import Engine
+from helios.errors import EvaluationError
 from helios.evaluation.augment.tasks import WHOLE, RowQuestion, Task
 
 FloatArray = NDArray[np.float32]
@@ -51,15 +53,37 @@ class Bench:
         ]
 
     def _shown(self, question: RowQuestion, weights: ColumnWeights) -> Mapping[str, Sequence[str]]:
-        """The columns that count: the row as one text only where weights were learned for it."""
-        if weights.weights is not None:
-            return question.context
-        whole = {column.name for column in self.task.columns if column.group == WHOLE}
-        return {name: own for name, own in question.context.items() if name not in whole}
+        return shown_columns(self.task, question, weights)
 
     def texts(self, texts: Sequence[str]) -> FloatArray:
         """Vectors of questions in words (N, D)."""
         return encode_all(self.vectors, texts)
+
+
+def shown_columns(task: Task, question: RowQuestion, weights: ColumnWeights) -> Mapping[str, Sequence[str]]:
+    """The columns that count: the row as one text only where weights were learned for it."""
+    if weights.weights is not None:
+        return question.context
+    whole = {column.name for column in task.columns if column.group == WHOLE}
+    return {name: own for name, own in question.context.items() if name not in whole}
+
+
+def engine_lists(
+    engine: Engine, task: Task, questions: Sequence[RowQuestion], *, depth: int, weights: ColumnWeights | None
+) -> Iterator[list[str]]:
+    """For every question the best documents by late interaction, best first, from an engine over the documents.
+
+    `weights` None asks without a context. EvaluationError where the engine's passages are not the task's documents.
+    """
+    missing = next((one for one in task.documents if engine.corpus.passages.find(one) is None), None)
+    if missing is not None:
+        raise EvaluationError(
+            f"{engine.snapshot.directory}: no passage {missing!r}; index what --documents writes for this task"
+        )
+    for one in questions:
+        context = None if weights is None else Context.from_columns(shown_columns(task, one, weights))
+        found = engine.search(one.text, k=depth, context=context, context_weights=weights)
+        yield list(dict.fromkeys(edge.passage.passage_id for edge in found.edges if edge.passage is not None))
 
 
 def encode_all(vectors: AttributeVectors, texts: Sequence[str]) -> FloatArray:

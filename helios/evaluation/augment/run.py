@@ -10,10 +10,11 @@ import numpy as np
 from helios.augment.context import Context
 from helios.augment.encoding import MEGABYTES, AttributeVectors, ColumnWeights, PooledTokens, encode_question
 from helios.augment.model import AugmentModel
+from helios.engine import Engine
 from helios.errors import EvaluationError
 from helios.evaluation.augment.expansions import FROM_CONTEXT, FROM_MODEL, Expansion, expanded, written
 from helios.evaluation.augment.measures import depth_of, measure
-from helios.evaluation.augment.ranking import Bench, FloatArray, warm
+from helios.evaluation.augment.ranking import Bench, FloatArray, engine_lists, warm
 from helios.evaluation.augment.tasks import RowQuestion, Split, Task
 from helios.evaluation.baselines import Bm25Texts
 from helios.evaluation.evaluate import MeasureResult
@@ -24,6 +25,7 @@ from helios.models.encoder import MiniLMEncoder
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Values of λ that are searched."""
 NOTHING, SET, SET_CHOSEN, FLAT_CHOSEN = "no expansion", "set", "set, λ chosen", "flat mean, λ chosen"
+LATE = "late interaction"
 TIMED = 20
 """Questions whose time is taken."""
 
@@ -71,6 +73,8 @@ class Plan:
     seed: int = 0
     trained: Mapping[str, Sequence[AugmentModel]] = field(default_factory=dict)
     """Trained augmenters by name, one for each split."""
+    engine: Engine | None = None
+    """Over an index of the task's documents, for late interaction."""
 
 
 def measure_task(
@@ -125,9 +129,34 @@ def measure_task(
     for name, models in plan.trained.items():
         progress(name)
         run.add(f"trained: {name}", _trained(bench, splits, models, documents, depth))
+    if plan.engine is not None:
+        _add_late(run, plan.engine, splits, plan.trained, depth, progress)
     milliseconds = time_questions(task, tested, vectors) if plan.timed else {}
     ids = tuple(one.question_id for one in tested)
     return TaskReport(task.name, split_name, ids, len(task.documents), run.reports(), shares, milliseconds)
+
+
+def _add_late(
+    run: "_Run", engine: Engine, splits: Sequence[Split], trained: Mapping[str, Sequence[AugmentModel]], depth: int,
+    progress: Callable[[str], None],
+) -> None:  # fmt: skip
+    """The default engine alone, with the context, and with the context by the learned weights of the columns."""
+    plain: dict[str, list[ColumnWeights | None]] = {
+        LATE: [None] * len(splits),
+        f"{LATE}, set": [ColumnWeights(share=engine.config.search.context_share)] * len(splits),
+    }
+    learned = {
+        f"{LATE}, weights of {name}": [model.weights for model in models]
+        for name, models in trained.items()
+        if all(model.expansion is None for model in models)
+    }
+    for name, weights in (plain | learned).items():
+        progress(name)
+        lists = (
+            engine_lists(engine, run.task, split.test, depth=depth, weights=own)
+            for split, own in zip(splits, weights, strict=True)
+        )
+        run.add(name, (ranked for own in lists for ranked in own))
 
 
 class _Run:

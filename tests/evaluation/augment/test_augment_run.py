@@ -1,22 +1,30 @@
 """The comparison: measures by hand, every system on every question, and the command."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from helios.config import LanguageModelSettings
+from helios.augment.encoding import ColumnWeights
+from helios.config import LanguageModelSettings, load_config
+from helios.engine import Engine
 from helios.errors import EvaluationError
+from helios.evaluation.augment.command import read_task
 from helios.evaluation.augment.expansions import Expansion, expanded, written
 from helios.evaluation.augment.measures import depth_of, measure
-from helios.evaluation.augment.run import NOTHING, SET, SET_CHOSEN, Plan, measure_task
+from helios.evaluation.augment.options import TaskName
+from helios.evaluation.augment.ranking import engine_lists
+from helios.evaluation.augment.run import LATE, NOTHING, SET, SET_CHOSEN, Plan, measure_task
 from helios.evaluation.augment.stackexchange import any_answer
 from helios.evaluation.augment.tables import open_tables
 from helios.evaluation.augment.tasks import SplitBy, folds, split
 from helios.evaluation.baselines import Bm25Texts
 from helios.evaluation.cli import app
 from helios.llm.client import LlmClient
+from indexing.pipeline import build_index
 
 
 @pytest.mark.parametrize(
@@ -85,6 +93,43 @@ def test_the_command_measures_and_keeps_vectors(tmp_path: Path, site_file: Path)
     assert shown.exit_code == 0 and "BM25" in shown.stdout
     wrong = CliRunner().invoke(app, ["augment", *options, "--shares", "a,b"])
     assert wrong.exit_code == 2 and "expected 3 positive numbers" in wrong.output.replace("\n", " ")
+
+
+def test_late_interaction_is_asked_over_an_index_of_the_documents(tmp_path: Path, site_file: Path):
+    """The command writes the documents; an index of them answers with the context and without it."""
+    runner, files = CliRunner(), tmp_path / "documents.jsonl"
+    command = [
+        "augment",
+        str(site_file),
+        "--by",
+        "time",
+        "--shares",
+        "0.5,0.25,0.25",
+        "--json",
+        "--documents",
+        str(files),
+    ]
+    assert runner.invoke(app, command).exit_code == 0
+    build_index(files, tmp_path / "index", config=load_config(overrides=["encoder.runtime=torch"]))
+    result = runner.invoke(app, [*command, "--index", str(tmp_path / "index"), "--set", "encoder.runtime=torch"])
+    assert result.exit_code == 0, result.output
+    systems = {one["name"]: one for one in json.loads(result.stdout)["systems"]}
+    recall = {name: np.mean(one["values"]["Recall@10"]) for name, one in systems.items()}
+    assert recall[LATE] == recall[f"{LATE}, set"] == 1.0  # titles say which case it is
+    task = read_task(site_file, TaskName.ANY_ANSWER)
+    strange = replace(task, documents={"nowhere": "a text"})
+    vague = [replace(one, text="Which one should I take?") for one in task.questions]
+    with Engine.open(tmp_path / "index", overrides=["encoder.runtime=torch"]) as engine:
+        with pytest.raises(EvaluationError, match="no passage 'nowhere'"):
+            next(engine_lists(engine, strange, task.questions, depth=10, weights=None))
+        found = [
+            sum(bool(own.keys() & one.qrels.keys()) for own, one in zip(map(dict.fromkeys, lists), vague, strict=True))
+            for lists in (
+                engine_lists(engine, task, vague, depth=2, weights=weights)
+                for weights in (None, ColumnWeights(share=0.5))
+            )
+        ]
+        assert found[0] < 5 < found[1]
 
 
 def test_by_time_the_test_is_later(task):
