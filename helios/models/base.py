@@ -4,12 +4,12 @@ import json
 import logging
 import re
 from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
 from helios.errors import ModelError
+from helios.index.durable import sha256_file
+from helios.models.digests import remembered_digest
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +88,7 @@ def _checked(folder: Path, source: str, *, pinned: bool) -> BaseModel:
                 "anew by sentence-transformers: SentenceTransformer(OLD).save(FOLDER)"
             )
     weights = folder / "model.safetensors"
-    state = weights.stat()
-    digest = _digest(weights, state.st_size, state.st_mtime_ns)
+    digest = remembered_digest(weights, lambda: sha256_file(weights))
     if pinned and digest != WEIGHTS_SHA256:
         raise ModelError(
             f"{weights} has SHA-256 {digest}, expected {WEIGHTS_SHA256}: "
@@ -97,16 +96,6 @@ def _checked(folder: Path, source: str, *, pinned: bool) -> BaseModel:
             "set encoder.model=FOLDER to use other weights on purpose"
         )
     return BaseModel(folder, source, digest)
-
-
-@lru_cache(maxsize=16)
-def _digest(weights: Path, size: int, changed: int) -> str:
-    """The SHA-256 of a file, once a process while its size and time of change stay: it has 90 MB."""
-    digest = sha256()
-    with weights.open("rb") as handle:
-        while block := handle.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _package() -> Path | None:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.models.checkpoint import BertConfig, Checkpoint
+from helios.models.digests import remembered_digest
 from helios.places import cache_folder
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,8 @@ class Kept:
         try:
             if self.path not in _MAPPED:
                 stored = np.memmap(self.path, np.uint8, "c")  # OpenVINO takes no array that is read only
-                if sha256(stored.data[:-_DIGEST]).digest() != stored.data[-_DIGEST:].tobytes():
+                digest = remembered_digest(self.path, lambda: sha256(stored.data[:-_DIGEST]).hexdigest())
+                if bytes.fromhex(digest) != stored.data[-_DIGEST:].tobytes():
                     raise ValueError("its SHA-256 is another")
                 _MAPPED[self.path] = silent_openvino().Tensor(np.asarray(stored[:-_DIGEST]), shared_memory=True)
             return silent_openvino().Core().import_model(_MAPPED[self.path], "CPU", self.settings)

@@ -43,9 +43,7 @@ def augment(
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(
-            "--index", "-i", help="Index of these documents, for late interaction too."
-        ),
+        typer.Option("--index", "-i", help="Index of these documents, for late interaction too."),
     ] = None,
     later: Annotated[
         bool, typer.Option("--later", help="Also the paper's comments, which are later than the question.")
