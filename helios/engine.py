@@ -165,10 +165,10 @@ class Engine:
         count, by default `search.context_share` and all alike; without a context nothing else is done.
         """
         with self.pinned() as engine:
-            state = engine.begin(question, k=k, where=where, seconds=seconds, budget=budget)
-            stages = engine._stages_with(context, context_weights) if context else engine.pipeline.stages
+            asked, stages = engine._with_context(question, context, context_weights)
+            state = engine.begin(asked, k=k, where=where, seconds=seconds, budget=budget)
             state = run_stages(state, stages)
-            return engine._evidence(state, explain=explain)
+            return engine._evidence(question, state, explain=explain)
 
     def search_many(
         self,
@@ -307,18 +307,28 @@ class Engine:
     ) -> None:
         self.close()
 
-    def _stages_with(self, context: "Context", weights: "ColumnWeights | None") -> "Sequence[Stage]":
-        """The stages of a question that has a context."""
+    def _with_context(
+        self, question: str, context: "Context | None", weights: "ColumnWeights | None"
+    ) -> tuple[str, Sequence[Stage]]:
+        """The question as it is searched, and the stages, for a question that may have a context."""
+        pipeline = self.pipeline
+        if not context:
+            return question, pipeline.stages
         from helios.augment.encoding import ColumnWeights
-        from helios.retrieval.context import ContextStage, with_context
+        from helios.retrieval.context import ContextStage, with_context, with_own_row
         from helios.retrieval.ranking.stage import FusedEdges, Ranking
 
-        pipeline = self.pipeline
+        weights = weights or ColumnWeights(share=self.config.search.context_share)
+        if weights.share >= 1.0:
+            return question, pipeline.stages
+        asked, context, weights = with_own_row(question, context, weights)
+        if not context:
+            return asked, pipeline.stages
         ranking = next((stage for stage in pipeline.stages if isinstance(stage, Ranking)), None)
         scorer = ranking or FusedEdges(pipeline.fused.scale)
-        weights = weights or ColumnWeights(share=self.config.search.context_share)
         vectors = self.models.attribute_vectors(self.config)
-        return with_context(pipeline.stages, ContextStage(context, vectors, weights, scorer, pipeline.fused))
+        stage = ContextStage(context, vectors, weights, scorer, pipeline.fused)
+        return asked, with_context(pipeline.stages, stage)
 
     def _over(self, opened: OpenSnapshot) -> "Engine":
         """This engine over an open snapshot, for as long as somebody holds that."""
@@ -339,7 +349,7 @@ class Engine:
             raise
         return opened
 
-    def _evidence(self, state: SearchState, *, explain: bool) -> Evidence:
+    def _evidence(self, question: str, state: SearchState, *, explain: bool) -> Evidence:
         """Ranked edges with what their scores mean, their texts, links and, if asked, matches."""
         started = time.perf_counter()
         judged = self.opened.judge.judge(state)
@@ -363,7 +373,7 @@ class Engine:
         )
         report = state.report
         return Evidence(
-            question=state.question,
+            question=question,
             edges=edges,
             timings_ms={**state.milliseconds, "evidence": (time.perf_counter() - started) * 1e3},
             notes=(*report.notes(), *state.left_out),

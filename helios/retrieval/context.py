@@ -12,6 +12,9 @@ posts, not about all. What similarity unlike texts have too (FLOOR) counts for n
 it tells the edges apart, so that a customer's name does not blur what the customer's lamp says. Tags count
 less than texts, numbers and dates not at all unless they are given a weight: "score: 32" is like any other number.
 
+What the question's own row says in words is no attribute but part of the question (`with_own_row`): its tokens take
+part one by one.
+
 Shape legend: E edges, U nodes, T their tokens, A attributes, C columns, Q question tokens, D dimension.
 """
 
@@ -23,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.augment.context import Context, ContextColumn, Kind
+from helios.augment.model import ROW_COLUMN
 from helios.augment.words import cleaned
 from helios.index.products import padded
 from helios.index.search import Pairs, places_in
@@ -47,6 +51,8 @@ FLOOR = 0.25
 """Similarity that a text and an edge reach though they have nothing in common."""
 WEIGHTS = {Kind.TEXT: 1.0, Kind.CATEGORY: 0.25, Kind.NUMBER: 0.0, Kind.DATE: 0.0}
 """What a column counts by the kind of its values, unless it is given a weight: a tag is like whatever mentions it."""
+OWN_WORDS = 12
+"""Words of the row's own text from which on the row speaks for itself, and what its keys lead to only blurs it."""
 JOINING = 30
 """Edges that join by question and columns together, at most."""
 COLUMNS = 32
@@ -172,6 +178,30 @@ class ContextStage:
         kept, rest = listed[: self.first], listed[self.first :]
         added = [scored for scored in joining if scored.edge not in there]
         return state.with_edges([*kept, *added, *rest])
+
+
+def with_own_row(question: str, context: Context, weights: "ColumnWeights") -> "tuple[str, Context, ColumnWeights]":
+    """The question with the texts of its own row after it, the context that is left, and the weights for that.
+
+    A context of one's own values has no row, and stays as it is. Where the row has OWN_WORDS of text, what its keys
+    lead to is left out unless there are learned weights; with these it keeps its part of the context's share.
+    """
+    own = [column for column in _others(context, question) if _is_own_text(column)] if context.row else []
+    words = "\n".join(text for column in own for text in column.texts() if column.name != ROW_COLUMN)
+    if not words:
+        return question, context, weights
+    rest = tuple(column for column in context.columns if not _is_own_text(column))
+    if weights.weights is not None:
+        told, left = (sum(map(weights.of, columns)) for columns in (own, rest))
+        part = left / (told + left) if left > 0 else 0.0
+        weights = replace(weights, share=1.0 - (1.0 - weights.share) * part)
+    elif len(words.split()) >= OWN_WORDS:
+        rest = tuple(column for column in rest if not column.path)
+    return f"{question}\n{words}", replace(context, columns=rest), weights
+
+
+def _is_own_text(column: ContextColumn) -> bool:
+    return not column.path and bool(column.attributes) and column.attributes[0].kind is Kind.TEXT
 
 
 def with_context(stages: Sequence[Stage], stage: ContextStage) -> tuple[Stage, ...]:

@@ -2,18 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from helios.augment.augmenter import Augmenter, open_augmenter
-from helios.augment.context import Context
+from helios.augment.context import Attribute, Context, ContextColumn
 from helios.augment.encoding import ColumnWeights
 from helios.augment.helpdesk import ANSWERS, ASKED, question_of
 from helios.cli import build_app
 from helios.engine import Engine
 from helios.evidence_json import evidence_schema
+from helios.retrieval.context import with_own_row
 from helios.sources.registry import Registry
 from helios.types import Evidence
 
@@ -122,3 +124,37 @@ def test_search_and_ask_take_a_row(desk: Path) -> None:
     assert result.exit_code == 2 and "--context" in result.output
     result = CliRunner().invoke(build_app(), ["search", OFF, *index, "--context", "tickets:22"])
     assert result.exit_code == 2 and "--source" in result.output
+
+
+def column(name: str, *texts: str, path: tuple[str, ...] = ()) -> ContextColumn:
+    return ContextColumn(name, path, tuple(Attribute(name, text) for text in texts), len(texts))
+
+
+TOLD = "I charged the bicycle lamp by its USB cable for a whole night, and its light stays dark."
+OWN = Context(
+    (column("tickets.body", TOLD), column("products.name", "Kettle K2", path=("customer", "owned"))), row="tickets:31"
+)
+
+
+def test_the_rows_own_text_is_read_with_the_question(engine: Engine):
+    """It says which product is meant, so what else is owned is left out; the evidence has the question alone."""
+    evidence = engine.search(OFF, context=OWN)
+    assert best(evidence) == ANSWERS[22] and evidence.question == OFF
+    words, rest, _ = with_own_row(OFF, OWN, ColumnWeights())
+    assert words == f"{OFF}\n{TOLD}" and not rest
+
+
+def test_what_keys_lead_to_counts_where_the_row_says_little(engine: Engine):
+    short = replace(OWN, columns=(column("tickets.body", "Please help."), *OWN.columns[1:]))
+    assert best(engine.search(OFF, context=short)) == ANSWERS[21]
+    words, rest, _ = with_own_row(OFF, short, ColumnWeights())
+    assert words == f"{OFF}\nPlease help." and [each.name for each in rest.columns] == ["products.name"]
+
+
+def test_learned_weights_keep_their_part_of_the_share():
+    weights = ColumnWeights(share=0.6, weights={"tickets.body": 3.0, "products.name": 1.0})
+    _, rest, left = with_own_row(OFF, OWN, weights)
+    assert [each.name for each in rest.columns] == ["products.name"] and left.share == pytest.approx(0.9)
+    values = Context.from_columns({"tickets.body": [TOLD]})
+    assert with_own_row(OFF, values, weights) == (OFF, values, weights)
+    assert with_own_row(TOLD, OWN, weights)[0] == TOLD  # the question is the row's text already

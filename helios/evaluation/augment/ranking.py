@@ -4,6 +4,7 @@ Shape legend: N questions, M documents, D dimension.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from helios.augment.encoding import AttributeVectors, Augmented, ColumnWeights, 
 from helios.augment.model import AugmentModel
 from helios.engine import Engine
 from helios.errors import EvaluationError
-from helios.evaluation.augment.tasks import WHOLE, RowQuestion, Task
+from helios.evaluation.augment.tasks import ROW, WHOLE, RowQuestion, Task
 
 FloatArray = NDArray[np.float32]
 BATCH = 256
@@ -81,9 +82,17 @@ def engine_lists(
             f"{engine.snapshot.directory}: no passage {missing!r}; index what --documents writes for this task"
         )
     for one in questions:
-        context = None if weights is None else Context.from_columns(shown_columns(task, one, weights))
+        context = None if weights is None else _of_row(task, one, weights)
         found = engine.search(one.text, k=depth, context=context, context_weights=weights)
         yield list(dict.fromkeys(edge.passage.passage_id for edge in found.edges if edge.passage is not None))
+
+
+def _of_row(task: Task, question: RowQuestion, weights: ColumnWeights) -> Context:
+    """A question's context with the ways that its columns were reached in: the row's own are reached by none."""
+    paths = {column.name: () if column.group in (ROW, WHOLE) else (column.group,) for column in task.columns}
+    context = Context.from_columns(shown_columns(task, question, weights))
+    columns = tuple(replace(column, path=paths.get(column.name, ())) for column in context.columns)
+    return replace(context, columns=columns, row=question.question_id)
 
 
 def encode_all(vectors: AttributeVectors, texts: Sequence[str]) -> FloatArray:
