@@ -25,8 +25,8 @@ MOST_HEADER_BYTES = 32 << 10
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 SWITCH_SECONDS = 0.0005
-"""For so long a search may keep Python's lock from the loop that answers: a refusal takes it several times. Python's own
-default is ten times as long."""
+"""For so long a search may keep Python's lock from the loop that answers: a refusal takes it several times. Python's
+own default is ten times as long."""
 
 
 def run_server(settings: ServerSettings, *, listening: Callable[[str], None]) -> None:
