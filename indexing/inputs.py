@@ -26,9 +26,21 @@ def input_files(corpus: Path, *, follow_links: bool = False) -> list[InputFile]:
     """Every file that `read_corpus` would read, sorted by name; CorpusError where there is none."""
     files, others = _looked_at(corpus, follow_links=follow_links)
     if not files:
-        reason = others[0][1] if corpus.is_file() else "nothing here is a corpus"
+        reason = others[0][1] if corpus.is_file() else _why_nothing(corpus, others)
         raise CorpusError(f"{corpus}: {reason}; known formats: {', '.join(known.name for known in FORMATS)}")
     return files
+
+
+def _why_nothing(folder: Path, others: list[tuple[str, str]]) -> str:
+    """Why no file of a folder is read."""
+    try:
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        raise CorpusError(f"{folder}: the folder cannot be read ({error.strerror})") from None
+    if is_empty:
+        return "the folder is empty"
+    named = f" ({others[0][0]}: {others[0][1]})" if others else ""
+    return f"nothing here is a corpus{named}"
 
 
 def list_files(corpus: Path, kept: Path, out: Path, *, follow_links: bool = False) -> FileList:

@@ -14,6 +14,14 @@ log = logging.getLogger(__name__)
 
 OnError = Literal["stop", "skip", "auto"]
 """`auto`: "stop" for a corpus of one file and for a line of JSON lines, "skip" for all else in a folder."""
+SAID = 20
+"""Rejects of one file that are logged; all are in the rejects file."""
+HOPELESS, TIMES = 10_000, 10
+"""Rejects of one file after which the rest of it is not read, where they are so many times those that were kept."""
+
+
+class TooManyRejectsError(Exception):
+    """A file has next to nothing but rejects; whoever reads it goes on to the next one."""
 
 
 class RejectsWriter:
@@ -66,9 +74,12 @@ class Rejection:
         self._stops_at_lines = False
         self._writer = writer
         self._files = files or FileList()
+        self._kept_here = self._rejected_here = 0
 
     def begin(self, name: str, format_name: str, *, prepared: bool = False) -> None:
         """A file is read from here on; in a `prepared` one every line was meant to be a record."""
+        if name != self.current:
+            self._kept_here = self._rejected_here = 0
         self.current = name
         self._stops_at_lines = prepared
         self._files.begin(name, format_name)
@@ -84,14 +95,24 @@ class Rejection:
 
     def add(self, record: Table | Passage, *, rows: int | None = None) -> None:
         """A record of the current file is kept; of a table in pieces the last one, and its `rows` in all."""
+        self._kept_here += 1
         self._files.add(record, rows=rows)
 
     def reject(self, error: RecordError, record: str = "") -> None:
-        """Raise the error, or write it with the raw record to the rejects file."""
+        """Raise the error, or write it with the raw record to the rejects file.
+
+        TooManyRejectsError where a file has HOPELESS of them and hardly anything else.
+        """
         at_line = self._stops_at_lines and error.line is not None
         if self._on_error == "stop" or (self._on_error == "auto" and at_line):
             raise error
-        log.warning("rejected: %s", error)
+        self._rejected_here += 1
+        if self._rejected_here <= SAID:
+            log.warning("rejected: %s", error)
+        elif self._rejected_here == SAID + 1:
+            log.warning("%s: more records are rejected; the rejects file has them", self.current)
         self._files.reject(error.reason)
         if self._writer is not None:
             self._writer.write(error, record)
+        if self._rejected_here == HOPELESS and self._rejected_here > TIMES * self._kept_here:
+            raise TooManyRejectsError

@@ -22,6 +22,8 @@ EDGES = 50
 SHOWN = 3
 """Edges that are shown where there is no answer."""
 LIKELY, POSSIBLE = 0.6, 0.35
+SAID = 0.015
+"""Confidence from which on another answer is named."""
 """Confidence from which an answer is called likely, and possible; below it is weak."""
 NOTES = {
     Support.CITED: "no citation holds the answer word by word",
@@ -180,7 +182,8 @@ def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") ->
         console.print(f"    [{colour}]{escape(note)}[/{colour}]", soft_wrap=True)
     if answer.calls:
         console.print(f"    [dim]language model: {answer.calls} calls, {answer.tokens:,} tokens[/dim]")
-    others = ", ".join(f"{text} {confidence:.0%}" for text, confidence in answer.alternatives)
+    likely = [(text.strip(), confidence) for text, confidence in answer.alternatives if confidence >= SAID]
+    others = " · ".join(f"{text} {confidence:.0%}" for text, confidence in likely)
     if others:
         console.print(f"    [dim]else: {escape(others)}[/dim]", soft_wrap=True)
     if answer.abstained:

@@ -116,6 +116,8 @@ class ExtractiveReader:
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """The likeliest answer, or an abstention."""
+        if not any(map(str.isalnum, question)):
+            return Answer.abstain(question, "the question has no words", reader=self.name)
         if not evidence.edges:
             return Answer.abstain(question, "no evidence was found", reader=self.name)
         found = self.readings(question, evidence)
@@ -167,8 +169,10 @@ class ExtractiveReader:
 
     def _doubt(self, evidence: Evidence, best: Answer) -> str:
         """Why not to give the best answer; empty where nothing speaks against it."""
-        if best.confidence < (self.least if best.reader == self.name else self.least_read):
-            return f"nothing in the evidence is likely enough: the best is {best.text!r} at {best.confidence:.0%}"
+        least = self.least if best.reader == self.name else self.least_read
+        if best.confidence < least:
+            nearest = f"the best is {best.text.strip()!r} at {best.confidence:.0%}, and an answer needs {least:.0%}"
+            return f"nothing in the evidence is likely enough: {nearest}"
         if best.reader == self.name and evidence.present < self.present:
             return f"the corpus does not seem to contain the answer ({evidence.present:.0%} likely that it does)"
         return ""

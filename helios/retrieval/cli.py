@@ -74,7 +74,8 @@ def print_evidence(evidence: Evidence, *, filtered: bool = False) -> None:
         console.print(f"[yellow]{escape(note)}[/yellow]")
     if evidence.timings_ms:
         total = sum(evidence.timings_ms.values())
-        console.print(f"[dim]{len(evidence.edges)} edges in {total:.0f} ms[/dim]")
+        count = "1 edge" if len(evidence.edges) == 1 else f"{len(evidence.edges)} edges"
+        console.print(f"[dim]{count} in {total:.0f} ms[/dim]")
 
 
 def print_edge(console: Console, edge: EvidenceEdge) -> None:

@@ -128,6 +128,13 @@ def spaces_in_pdf(size: int) -> bytes:
     ) % (len(content), content)
 
 
+def object_that_is_itself() -> bytes:
+    """A PDF whose root refers to itself, which its parser follows for ever."""
+    body = b"%PDF-1.5\n1 0 obj\n1 0 R\nendobj\n"
+    table = b"xref\n0 2\n0000000000 65535 f \n%010d 00000 n \n" % 9
+    return body + table + b"trailer\n<</Size 2 /Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % len(body)
+
+
 def repeated_cells() -> bytes:
     """A sheet of one cell that is said to be all over it."""
     names = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "table"))
@@ -270,6 +277,12 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "bomb.pptx",
         lambda: archive(("ppt/presentation.xml", b" " * (200 * MEBI))),
         "advanced.corpus.",
+    ),
+    "an object that is itself": ("bomb.pdf", object_that_is_itself, "took more processor time"),
+    "one id for ever": (
+        "bomb.jsonl.gz",
+        lambda: packed(RECORD, times=5_000_000),
+        "the rest of the file is not read",
     ),
     "content of a page": ("bomb.pdf", lambda: spaces_in_pdf(200 * MEBI), "advanced.corpus.expansion"),
     "sheets of one part": ("bomb.xlsx", lambda: sheets_of_one_part(300, 40_000), "advanced.corpus."),

@@ -221,7 +221,7 @@ class TestRefusals:
         with pytest.raises(CorpusError, match="no such file or folder"):
             build(tmp_path / "absent", index)
         (tmp_path / "empty").mkdir()
-        with pytest.raises(CorpusError, match="nothing here is a corpus"):
+        with pytest.raises(CorpusError, match="the folder is empty"):
             build(tmp_path / "empty", index)
         (tmp_path / "empty" / "p.jsonl").write_text("\n", encoding="utf-8")
         with pytest.raises(CorpusError):

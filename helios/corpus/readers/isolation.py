@@ -88,7 +88,7 @@ class ReadingProcess:
         assert self._process.stdin is not None and self._process.stdout is not None
         request = {
             "format": format_name, "path": str(source.path.absolute()), "name": source.name,
-            "budget": source.budget.model_dump(), "strict": source.mapping_is_strict,
+            "budget": source.budget.model_dump(), "strict": source.mapping_is_strict, "size": source.size,
             "mapping": source.mapping and source.mapping.roles(),
         }  # fmt: skip
         try:
@@ -114,6 +114,11 @@ class ReadingProcess:
             code = self._process.wait()
         if code == -signal.SIGALRM:
             return f"took longer than the {source.budget.seconds:g} s that advanced.corpus.seconds allows"
+        if code == -signal.SIGPROF:
+            return (
+                f"took more processor time than its {source.size:,} bytes may take (30 s and a second for each 10 kB, "
+                "at most advanced.corpus.seconds)"
+            )
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return (
             f"the process that read it ended ({how}): the file is damaged, or needs more than the {self.megabytes} MB "

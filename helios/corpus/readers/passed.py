@@ -21,6 +21,7 @@ _SAVE_AS = {
     ".doc": "DOCX", ".odt": "DOCX", ".rtf": "DOCX", ".pages": "DOCX", ".ppt": "PPTX", ".odp": "PPTX", ".key": "PPTX",
     ".numbers": "XLSX", ".msg": "EML", ".rar": "ZIP", ".7z": "ZIP", ".tar": "ZIP", ".tgz": "ZIP", ".epub": "HTML",
 }  # fmt: skip
+_DATABASES = {".sqlite", ".sqlite3", ".db", ".duckdb"}
 
 
 def passed_over(source: SourceFile) -> str:
@@ -45,6 +46,8 @@ def passed_over(source: SourceFile) -> str:
 
 def unknown(source: SourceFile) -> str:
     """Why no reader takes a file."""
+    if source.suffix in _DATABASES:
+        return "a database, which is asked where it lies: helios sources add NAME --path FILE"
     if source.suffix in _SAVE_AS:
         return f"{source.suffix} is not a format that is read; save it as {_SAVE_AS[source.suffix]}"
     return "not a format that is read" + (f": {source.suffix}" if source.suffix else "")

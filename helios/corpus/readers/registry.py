@@ -32,7 +32,7 @@ from helios.corpus.readers import (
 from helios.corpus.readers.isolation import read_isolated
 from helios.corpus.readers.passed import passed_over, unknown
 from helios.corpus.record import Parsed
-from helios.corpus.rejects import OnError, Rejection, RejectsWriter
+from helios.corpus.rejects import HOPELESS, OnError, Rejection, RejectsWriter, TooManyRejectsError
 from helios.corpus.seen import SeenIds
 from helios.corpus.shape import joined
 from helios.corpus.source import SourceFile, corpus_files
@@ -186,33 +186,37 @@ def _read_files(
             continue
         reason = ""
         told, rows, is_new, goes_on = 0, 0, True, ""
-        for parsed in read_file(known, source, rejection):
-            record = replace(parsed.record, source=rejection.current)
-            progress(max(0, source.position.consumed - told))
-            told = max(told, source.position.consumed)
-            if isinstance(record, Table):
-                what, record_id = "table", record.table_id
-                begins = goes_on != record_id
-                is_new = seen_tables.add(record_id) if begins else is_new
-                rows = len(record.rows) + (0 if begins else rows)
-                goes_on = record_id if parsed.more else ""
-            else:
-                what, record_id, is_new, begins = (
-                    "passage",
-                    record.passage_id,
-                    seen_passages.add(record.passage_id),
-                    True,
-                )
-            if is_new:
-                if not parsed.more:
-                    rejection.add(record, rows=rows)
-                yield parsed._replace(record=record)
-            elif not begins:
-                continue
-            elif what == "table" or not known.repeats_passages:
-                duplicate = f"duplicate {what} id {record_id!r}"
-                error = RecordError(source.path, parsed.line, duplicate, record_id=record_id)
-                rejection.reject(error, json.dumps(asdict(record), ensure_ascii=False))
+        try:
+            for parsed in read_file(known, source, rejection):
+                record = replace(parsed.record, source=rejection.current)
+                progress(max(0, source.position.consumed - told))
+                told = max(told, source.position.consumed)
+                if isinstance(record, Table):
+                    what, record_id = "table", record.table_id
+                    begins = goes_on != record_id
+                    is_new = seen_tables.add(record_id) if begins else is_new
+                    rows = len(record.rows) + (0 if begins else rows)
+                    goes_on = record_id if parsed.more else ""
+                else:
+                    what, record_id, is_new, begins = (
+                        "passage",
+                        record.passage_id,
+                        seen_passages.add(record.passage_id),
+                        True,
+                    )
+                if is_new:
+                    if not parsed.more:
+                        rejection.add(record, rows=rows)
+                    yield parsed._replace(record=record)
+                elif not begins:
+                    continue
+                elif what == "table" or not known.repeats_passages:
+                    duplicate = f"duplicate {what} id {record_id!r}"
+                    error = RecordError(source.path, parsed.line, duplicate, record_id=record_id)
+                    rejection.reject(error, json.dumps(asdict(record), ensure_ascii=False))
+        except TooManyRejectsError:
+            why = f"of {HOPELESS:,} records and more next to none can be used: the rest of the file is not read"
+            rejection.reject(RecordError(source.path, None, why))
         progress(max(0, source.size - told))
         if mapping and known is MAPPED and unmapped is None:
             unmapped = source
@@ -248,4 +252,4 @@ def _sources(
             if path.is_file():
                 raise
             rejection.begin(name, "")
-            rejection.reject(RecordError(file, None, str(error)))
+            rejection.reject(RecordError(file, None, str(error).removeprefix(f"{file}: ")))

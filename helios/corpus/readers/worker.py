@@ -28,6 +28,8 @@ from helios.types import Table
 
 REPLY_SIZE = 1 << 20
 """Characters of a reply, about; a longer text is alone in its own."""
+LEAST_SECONDS, SLOWEST = 30.0, 10_000
+"""Processor time that any file may take, and bytes for which it may take another second."""
 Item = list[Any]
 
 
@@ -41,7 +43,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = json.loads(line)
         budget = CorpusBudget(**request["budget"])
-        for items in _batches(_items(request, budget), budget.seconds):
+        for items in _batches(_items(request, budget), budget.seconds, processor_seconds(request["size"], budget)):
             _send(replies, items)
         is_last = _virtual_bytes() > before + (megabytes << 18)
         _send(replies, [["done", is_last]])
@@ -123,21 +125,31 @@ def _record_items(parsed: Parsed) -> Iterator[tuple[int, Item]]:
         yield 0, ["end", more or parsed.more]
 
 
-def _batches(items: Iterator[tuple[int, Item]], seconds: float) -> Iterator[list[Item]]:
-    """Items in replies; the process ends itself where the next one takes longer than that."""
+def processor_seconds(size: int, budget: CorpusBudget) -> float:
+    """Processor time that a file of so many bytes may take until its next reply: minutes are for large ones."""
+    return min(budget.seconds, LEAST_SECONDS + size / SLOWEST)
+
+
+def _batches(items: Iterator[tuple[int, Item]], seconds: float, processor: float) -> Iterator[list[Item]]:
+    """Items in replies; the process ends itself where the next one takes longer, by the clock or of the processor."""
     batch: list[Item] = []
     size = 0
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    _set_timers(seconds, processor)
     for length, item in items:
         batch.append(item)
         size += length + 16 * len(item)
         if size > REPLY_SIZE:
-            signal.setitimer(signal.ITIMER_REAL, 0)  # whoever asked takes its own time
+            _set_timers(0, 0)  # whoever asked takes its own time
             yield batch
             batch, size = [], 0
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_REAL, 0)
+            _set_timers(seconds, processor)
+    _set_timers(0, 0)
     yield batch
+
+
+def _set_timers(seconds: float, processor: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, processor)
 
 
 def _send(replies: BinaryIO, items: list[Item]) -> None:
