@@ -25,8 +25,8 @@ MOST_HEADER_BYTES = 32 << 10
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 SWITCH_SECONDS = 0.0005
-"""For so long a search may keep Python's lock from the loop that answers; by default it is ten times as long, and a refusal
-takes the lock several times."""
+"""For so long a search may keep Python's lock from the loop that answers; by default it is ten times as long, and a
+refusal takes the lock several times."""
 
 
 def run_server(settings: ServerSettings, *, listening: Callable[[str], None]) -> None:
