@@ -18,6 +18,8 @@ AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 HOLD := 'torch==2.13.0' 'transformers>=5.16.1,<5.20'
 CANDIDATES := $(PYTHON) python3.11 python3.12 python3.13 python3 python
 BIN := $(VENV)/bin
+# The tests start hundreds of processes, each of which would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 help:  ## Show the targets

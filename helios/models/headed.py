@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from helios.errors import ModelError
 from helios.models.base import BaseModel
-from helios.models.checkpoint import Checkpoint, read_checkpoint
+from helios.models.checkpoint import read_checkpoint, read_config, read_tensors
 from helios.models.routes import Route, Runtime, document_route
 from helios.models.vocabulary import Vocabulary
 from helios.once import once
@@ -52,22 +52,25 @@ class HeadedEncoder:
 
     def head(self, name: str, vectors: FloatArray) -> FloatArray:
         """What a head gives for vectors (..., inputs · D): (..., outputs)."""
-        heads = self._checkpoint.heads
-        return vectors @ heads[f"head.{name}.weight"].T + heads[f"head.{name}.bias"]
+        return vectors @ self._read[f"head.{name}.weight"].T + self._read[f"head.{name}.bias"]
 
     @once
-    def _checkpoint(self) -> Checkpoint:
-        checkpoint = read_checkpoint(self.base.folder, self.weights)
+    def _read(self) -> Mapping[str, FloatArray]:
+        """The heads; a model from the user's cache does without the rest of the file and of the base."""
+        read, _ = read_tensors(self.weights)
+        size = read_config(self.base.folder).hidden_size
         for name, (inputs, outputs) in self.heads.items():
-            shape = (outputs, inputs * checkpoint.config.hidden_size)
-            found = checkpoint.heads.get(f"head.{name}.weight")
-            if found is None or found.shape != shape or f"head.{name}.bias" not in checkpoint.heads:
+            shape = (outputs, inputs * size)
+            found = read.get(f"head.{name}.weight")
+            if found is None or found.shape != shape or f"head.{name}.bias" not in read:
                 raise ModelError(f"{self.weights}: lacks head.{name} of shape {shape}; train it again")
-        return checkpoint
+        return {name: tensor for name, tensor in read.items() if name.startswith("head.")}
 
     @once
     def _route(self) -> Route:
+        _ = self._read  # before the many weights
         return document_route(
-            lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=BATCH_TOKENS,
+            lambda: read_checkpoint(self.base.folder, self.weights), self.runtime, self.threads,
+            batch_tokens=BATCH_TOKENS,
             fingerprint=sha256(self.base.sha256.encode() + self.weights.read_bytes()).hexdigest(),
         )  # fmt: skip

@@ -4,10 +4,12 @@ A route turns lists of token numbers into unit vectors, one array (L, D) a text,
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal, Protocol
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,15 @@ from helios.models.checkpoint import Checkpoint
 from helios.models.compiled import CompiledBert, is_installed
 from helios.models.runtime import supports_bf16
 
+if TYPE_CHECKING:
+    from helios.models.bert import Bert
+
 FloatArray = NDArray[np.float32]
 Runtime = Literal["auto", "openvino", "torch"]
+Loaded = TypeVar("Loaded")
+_SHARED: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+"""Models that encoders of this process hold, by what their vectors depend on: weights never change."""
+_SHARING = RLock()
 
 
 class Route(Protocol):
@@ -31,10 +40,8 @@ class Route(Protocol):
 class OpenVinoRoute:
     """Every text alone, one processor each."""
 
-    def __init__(
-        self, read: Callable[[], Checkpoint], *, bf16: bool, threads: int, fingerprint: str | None = None
-    ) -> None:
-        self._bert = CompiledBert(read, bf16=bf16, lanes=threads, fingerprint=fingerprint)
+    def __init__(self, bert: CompiledBert) -> None:
+        self._bert = bert
 
     def encode(self, texts: Sequence[Sequence[int]]) -> Iterator[FloatArray]:
         """Unit vectors of every text's tokens; long texts first, so that no processor waits for the last one."""
@@ -46,10 +53,8 @@ class OpenVinoRoute:
 class TorchRoute:
     """Texts of like length in batches, on as many threads as torch is set to."""
 
-    def __init__(self, checkpoint: Checkpoint, *, bf16: bool, batch_tokens: int) -> None:
-        from helios.models.bert import bert_of
-
-        self._module = bert_of(checkpoint)
+    def __init__(self, bert: "Bert", *, bf16: bool, batch_tokens: int) -> None:
+        self._bert = bert
         self._bf16 = bf16
         self._batch_tokens = batch_tokens
 
@@ -69,7 +74,7 @@ class TorchRoute:
 
         ids, mask = _padded(batch)
         with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=self._bf16):
-            vectors = self._module(torch.from_numpy(ids), torch.from_numpy(mask)).float()
+            vectors = self._bert(torch.from_numpy(ids), torch.from_numpy(mask)).float()
             unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).numpy()
         return unit
 
@@ -79,18 +84,41 @@ def document_route(
 ) -> Route:
     """The fastest route for texts that are indexed or read again; ModelError for a runtime that is not installed.
 
-    `read` reads the weights, which a model from the user's cache does without: it is found by the `fingerprint`.
+    `read` reads the weights. What some encoder of this process holds already, and a model from the user's cache, do
+    without: they are found by the `fingerprint`.
     """
     if _uses_openvino(runtime):
-        return OpenVinoRoute(read, bf16=supports_bf16(), threads=threads, fingerprint=fingerprint)
-    return TorchRoute(read(), bf16=supports_bf16(), batch_tokens=batch_tokens)
+        return OpenVinoRoute(_compiled(read, bf16=supports_bf16(), lanes=threads, fingerprint=fingerprint))
+    return TorchRoute(_module(read, fingerprint), bf16=supports_bf16(), batch_tokens=batch_tokens)
 
 
 def question_route(read: Callable[[], Checkpoint], runtime: Runtime, *, fingerprint: str) -> Route:
     """The most exact route, of one thread; ModelError for a runtime that is not installed."""
     if _uses_openvino(runtime):
-        return OpenVinoRoute(read, bf16=False, threads=1, fingerprint=fingerprint)
-    return TorchRoute(read(), bf16=False, batch_tokens=1)
+        return OpenVinoRoute(_compiled(read, bf16=False, lanes=1, fingerprint=fingerprint))
+    return TorchRoute(_module(read, fingerprint), bf16=False, batch_tokens=1)
+
+
+def _compiled(read: Callable[[], Checkpoint], *, bf16: bool, lanes: int, fingerprint: str) -> CompiledBert:
+    return _shared(
+        ("openvino", fingerprint, bf16, lanes),
+        lambda: CompiledBert(read, bf16=bf16, lanes=lanes, fingerprint=fingerprint),
+    )
+
+
+def _module(read: Callable[[], Checkpoint], fingerprint: str) -> "Bert":
+    from helios.models.bert import bert_of
+
+    return _shared(("torch", fingerprint), lambda: bert_of(read()))
+
+
+def _shared(key: Hashable, load: Callable[[], Loaded]) -> Loaded:
+    """What encoders of this process have in common, for as long as one of them holds it: 90 MB and a second each."""
+    with _SHARING:
+        loaded: Loaded | None = _SHARED.get(key)
+        if loaded is None:
+            loaded = _SHARED[key] = load()
+        return loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +153,11 @@ def _routes(checkpoint: Checkpoint, threads: int) -> Iterator[tuple[str, Route]]
     for bf16 in (False, True) if supports_bf16() else (False,):
         precision = "bf16" if bf16 else "fp32"
         if has_torch():
-            yield f"torch {precision}", TorchRoute(checkpoint, bf16=bf16, batch_tokens=4096)
+            from helios.models.bert import bert_of
+
+            yield f"torch {precision}", TorchRoute(bert_of(checkpoint), bf16=bf16, batch_tokens=4096)
         if is_installed():
-            yield f"openvino {precision}", OpenVinoRoute(lambda: checkpoint, bf16=bf16, threads=threads)
+            yield f"openvino {precision}", OpenVinoRoute(CompiledBert(lambda: checkpoint, bf16=bf16, lanes=threads))
 
 
 def has_torch() -> bool:

@@ -1,9 +1,10 @@
 """Changes bytes of an index's files and looks at what a search and fsck make of it; run by test_index_damage.py.
 
-    python damaged_index.py INDEX WORK CASES [--seed N] [--resealed] [--only TEXT]
+    python damaged_index.py INDEX WORK CASES [--seed N] [--resealed | --both] [--only TEXT]
 
 Models are loaded once, then every case is a fork, so that a crash ends that fork alone. Prints one JSON line a case.
 `--resealed` gives the damaged file its new checksum in the manifest: what a checksum would find, the structure must.
+`--both` does all cases without, then all with it.
 """
 
 import argparse
@@ -59,6 +60,7 @@ class Outcome:
     engine: str
     fsck: str
     says: str
+    resealed: bool
 
 
 def main() -> None:
@@ -68,22 +70,30 @@ def main() -> None:
     parser.add_argument("cases", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--resealed", action="store_true")
+    parser.add_argument("--both", action="store_true")
     parser.add_argument("--only", default="")
     asked = parser.parse_args()
     models, sound = _sound(asked.index)
+    for resealed in (False, True) if asked.both else (asked.resealed,):
+        for outcome in _outcomes(asked, models, sound, resealed=resealed):
+            print(json.dumps(asdict(outcome)), flush=True)
+
+
+def _outcomes(asked: argparse.Namespace, models: Models, sound: Any, *, resealed: bool) -> Iterator[Outcome]:
+    """What became of every case."""
     listed = read_manifest(asked.index).listed
     names = [name for name in sorted(listed) if asked.only in name]
-    if not asked.resealed and asked.only in MANIFEST_FILE:
+    if not resealed and asked.only in MANIFEST_FILE:
         names.append(MANIFEST_FILE)
     for number in range(asked.cases):
         name = names[number % len(names)]
         chance = random.Random(f"{asked.seed} {number}")
         copy = asked.work / "index"
-        kind, at = _damaged(asked.index, copy, name, chance, resealed=asked.resealed)
+        kind, at = _damaged(asked.index, copy, name, chance, resealed=resealed)
         engine, says = _forked(lambda: _searched(copy, models), sound)  # noqa: B023
         fsck, found = _forked(lambda: _checked(copy))  # noqa: B023
         said = says if engine in ("refused", "traceback", "other") else found if fsck == "traceback" else ""
-        print(json.dumps(asdict(Outcome(name, kind, at, engine, fsck, said))), flush=True)
+        yield Outcome(name, kind, at, engine, fsck, said, resealed)
         shutil.rmtree(copy)
 
 

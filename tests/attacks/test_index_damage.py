@@ -29,30 +29,29 @@ CASES = int(os.environ.get("HELIOS_FUZZ", "63"))
 SEED = os.environ.get("HELIOS_FUZZ_SEED", "1")
 
 
-def outcomes(index: Path, work: Path, *flags: str) -> list[dict[str, Any]]:
-    """What became of the cases, each in a process of its own."""
-    work.mkdir()
-    command = [sys.executable, str(WORKER), str(index), str(work), str(CASES), "--seed", SEED, *flags]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120 + 5 * CASES, check=False)
+@pytest.fixture(scope="module")
+def outcomes(sample_index: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, list[dict[str, Any]]]:
+    """What became of the cases, without and with checksums to match: each in a fork of one process with the models."""
+    work = tmp_path_factory.mktemp("work")
+    command = [sys.executable, str(WORKER), str(sample_index), str(work), str(CASES), "--seed", SEED, "--both"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120 + 10 * CASES, check=False)
     assert ran.returncode == 0, ran.stderr[-4000:]
     found = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(found) == CASES
-    return found
+    assert [case["resealed"] for case in found] == [False] * CASES + [True] * CASES
+    return {False: found[:CASES], True: found[CASES:]}
 
 
 @pytest.mark.slow
-def test_a_changed_byte_is_refused(sample_index: Path, tmp_path: Path):
+def test_a_changed_byte_is_refused(outcomes):
     """Every file of the sample's index is small enough to be read against its checksum, so no change gets through."""
-    found = outcomes(sample_index, tmp_path / "work")
-    assert [case for case in found if case["engine"] != "refused" or case["fsck"] != "refused"] == []
+    assert [case for case in outcomes[False] if case["engine"] != "refused" or case["fsck"] != "refused"] == []
 
 
 @pytest.mark.slow
-def test_a_change_that_no_checksum_finds_ends_no_process(sample_index: Path, tmp_path: Path):
+def test_a_change_that_no_checksum_finds_ends_no_process(outcomes):
     """Files with checksums to match are what an index too large to be read on opening looks like, and a forged one."""
-    found = outcomes(sample_index, tmp_path / "work", "--resealed")
-    assert [case for case in found if case["engine"] not in ("refused", "same", "other")] == []
-    assert [case for case in found if case["fsck"] not in ("refused", "same")] == []
+    assert [case for case in outcomes[True] if case["engine"] not in ("refused", "same", "other")] == []
+    assert [case for case in outcomes[True] if case["fsck"] not in ("refused", "same")] == []
 
 
 def damaged(index: Path, copy: Path, name: str) -> Path:

@@ -1,11 +1,13 @@
 """The token encoder: spans, windows, batching, routes, questions of every kind, threads."""
 
+import gc
 import json
 import os
 import pickle
 import shutil
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
@@ -340,3 +342,17 @@ def test_counted_tokens_are_those_of_every_text(encoder: MiniLMEncoder):
         encoder.token_frequencies(texts[:50]) + encoder.token_frequencies(texts[50:]), expected
     )
     assert not encoder.token_frequencies([]).any()
+
+
+@pytest.mark.parametrize("runtime", ["torch", "openvino"])
+def test_encoders_of_one_process_share_their_weights_while_one_is_there(runtime):
+    first, second = (MiniLMEncoder.load(runtime=runtime, threads=1) for _ in range(2))
+    other = MiniLMEncoder.load(runtime=runtime, threads=1, max_tokens=128)
+    for encoder in (first, second, other):
+        encoder.load_ahead(documents=True)
+    assert first._documents._bert is second._documents._bert
+    assert first._documents._bert is not other._documents._bert
+    gone = weakref.ref(other._documents._bert)
+    del encoder, other
+    gc.collect()
+    assert gone() is None
