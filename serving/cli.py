@@ -15,7 +15,9 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", pretty_exceptio
 keys_app = typer.Typer(help="Make, list and revoke the keys of clients.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-KeysFile = Annotated[Path | None, typer.Option("--file", help="The file of keys; ~/.config/helios/keys.json.")]
+KeysFile = Annotated[
+    Path | None, typer.Option("--keys", "--file", help="The file of keys; ~/.config/helios/keys.json.")
+]
 
 
 @app.callback(invoke_without_command=True)
