@@ -102,6 +102,10 @@ def ask_command(
     settings = llm_overrides(llm, model, overrides or ())
     if where is not None and asks_sources:
         raise typer.BadParameter("--where selects from an index: give --index, or a folder")
+    if where is not None:
+        from helios.corpus.where import Where
+
+        Where.parse(where)  # an error in it is told before a folder is read
     given = given_context(context, source, sources, augment)
     if folder is not None:
         index = indexed(folder, config, settings, fields)

@@ -74,6 +74,8 @@ def add_command(
     with Registry.open(file_of_sources, create=True) as registry:
         kept = registry.add(name, values, replace=replace)
         spec = registry.spec(name)
+    if path is not None and not Path(path).exists():
+        typer.echo(f"warning: {path}: no such file or folder yet", err=True)
     _say(
         as_json, {"added": name, **_shown(spec)},
         f"added [bold]{escape(name)}[/bold] ({spec.kind}) to {escape(str(file_of_sources))}; "

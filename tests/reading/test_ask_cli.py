@@ -41,6 +41,16 @@ def test_a_filter_says_where_an_answer_may_stand(sample_index, reader):
     assert (nothing["text"], nothing["reason"]) == ("", "no evidence was found")
 
 
+def test_a_wrong_filter_is_told_before_a_folder_is_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"")  # an index cannot be made of it, which would be told next
+    result = run("ask", tmp_path, QUESTION, "--where", "kind ==== 3")
+    assert result.exit_code == 1 and "error: filter, character" in result.output
+
+
+def test_a_question_without_a_word_has_no_answer(sample_index, reader):
+    assert "no answer: the question has no words" in run("ask", "???", "--index", sample_index, *reader).output
+
+
 def test_people_see_answer_and_source(sample_index, reader):
     result = run("ask", QUESTION, "--index", sample_index, *reader)
     assert result.exit_code == 0, result.output

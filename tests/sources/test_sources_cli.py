@@ -68,6 +68,12 @@ def test_kinds_are_guessed_where_that_is_clear(folder: Path):
         assert json.loads(added.stdout)["kind"] == kind
 
 
+def test_a_path_that_is_not_there_yet_is_said(folder: Path):
+    added = sources("add", "later", "--path", "later.sqlite")
+    assert added.exit_code == 0 and "warning: later.sqlite: no such file or folder yet" in added.output
+    assert "warning" not in sources("add", "shop", "--path", "shop.db").output
+
+
 def test_a_file_of_rows_by_its_path_is_a_table(folder: Path):
     (folder / "a.CSV").write_text("name,year\nAda,1815\n")
     assert sources("add", "rows", "--path", "a.CSV").exit_code == 0
