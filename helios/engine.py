@@ -165,6 +165,7 @@ class Engine:
         count, by default `search.context_share` and all alike; without a context nothing else is done.
         """
         with self.pinned() as engine:
+            question = _whole_characters(question)
             asked, stages = engine._with_context(question, context, context_weights)
             state = engine.begin(asked, k=k, where=where, seconds=seconds, budget=budget)
             state = run_stages(state, stages)
@@ -213,7 +214,7 @@ class Engine:
         limit = self.config.search.deadline_ms
         seconds = seconds if seconds is not None or limit is None else limit / 1e3
         started = time.perf_counter()
-        question = question.encode("utf-8", "replace").decode()  # half of a character is no text
+        question = _whole_characters(question)
         index, pipeline = self.view(where), self.pipeline
         tokens = pipeline.encoder.encode_question(question)
         query = query_of(question, tokens, index.tokens, index.postings)
@@ -386,3 +387,8 @@ class Engine:
             context=() if context is None else context.weights(),
             filtered=index is not self.view(None),
         )
+
+
+def _whole_characters(question: str) -> str:
+    """A question without halves of characters, which are no text."""
+    return question.encode("utf-8", "replace").decode()
