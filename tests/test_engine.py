@@ -131,7 +131,7 @@ def test_many_questions_get_what_each_gets(engine: Engine, questions):
 
 def test_a_filter_shows_what_it_selects_alone(engine: Engine):
     river = "Which river flows into the Black Sea?"
-    plain, filtered = engine.search(river, k=10), engine.search(river, k=10, where="table.id = 'elements'")
+    plain, filtered = engine.search(river, k=10), engine.search(river, k=50, where="table.id = 'elements'")
     tables = [{edge.segment.segment_id.table_id for edge in found.edges if edge.segment} for found in (plain, filtered)]
     assert "european-rivers" in tables[0]
     assert tables[1] == {"elements"}
