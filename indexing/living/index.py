@@ -50,6 +50,7 @@ from indexing.stages.encode import load_encoder
 
 WAIT = 60.0
 """Seconds that a change waits for another writer by default."""
+NONE = np.zeros(0, np.int64)
 _ATTEMPTS = 3
 Stored = tuple[CorpusStore, tuple[Reject, ...]]
 
@@ -294,22 +295,23 @@ class Index:
         draft = draft.with_part(part)
         reader = draft.reader()
         first = int(reader.numbering.passages_before[-2])
-        rows = self.links.concerned(reader, np.arange(first, reader.passage_count))
-        for at, files in enumerate(reader.parts):
-            own = [rows.get(at), bereft.get(files.view.part.name)]
-            if at == len(reader.parts) - 1:
-                own = [reader.numbering.segments[at]]
-            rows[at] = np.unique(np.concatenate([np.zeros(0, np.int64), *(one for one in own if one is not None)]))
-        draft, edges = self._with_links(draft, reader, rows, work)
+        rows = {**_by_number(draft, bereft), len(reader.parts) - 1: reader.numbering.segments[-1]}
+        new = np.arange(first, reader.passage_count)
+        draft, edges = self._with_links(draft, reader, rows, work, new=new)
         counts = part.counts
         return draft, replace(
             change, tables=counts.tables, segments=counts.segments, passages=counts.passages, links=edges
         )
 
-    def _with_links(self, draft: Draft, reader: IndexReader, rows: dict[int, Numbers], work: Path) -> tuple[Draft, int]:
-        """The draft with a layer that decides the links of these rows' tables, and how many edges that brings."""
+    def _with_links(
+        self, draft: Draft, reader: IndexReader, rows: dict[int, Numbers], work: Path, *, new: Numbers = NONE
+    ) -> tuple[Draft, int]:
+        """The draft with a layer that decides the links of these rows' tables and to new passages.
+
+        And how many edges that brings.
+        """
         with self.progress.stage("link") as meter:
-            decision = self.links.of_rows(reader, rows, work, meter)
+            decision = self.links.of_change(reader, rows, new, work, meter)
         if not len(decision.rows):
             return draft, 0
         layer = placed_layer(draft, reader, decision.links, decision.rows, work / "links")

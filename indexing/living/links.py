@@ -4,23 +4,37 @@ Numbers of rows and passages are those of the next snapshot (`Draft.reader`).
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from helios.config import Config
+from helios.corpus import CorpusStore
+from helios.graph import DataGraph
 from helios.index.reader import IndexReader, PartFiles
 from helios.models.linker import Linker, TableLinker
 from helios.models.linker.forward import PassageWords, joined
+from helios.models.linker.linker import TableLinks
 from helios.models.linker.passages import words_of
 from helios.models.linker.routes import Routes
 from helios.once import once
-from indexing.linking import LinkArrays, link_block
+from indexing.linking import LinkArrays, likely_links, link_block
 from indexing.living.draft import Numbers
-from indexing.living.mentions import blocks_of, concerned_rows, keys_of, mentions_by_title
+from indexing.living.mentions import (
+    Key,
+    Named,
+    blocks_of,
+    keys_of,
+    mentions_by_title,
+    named_cells,
+    rows_with_words,
+)
 from indexing.progress import Meter
+
+SMALL = 24
+"""A table with no more cells is linked as a whole where one of them names a new passage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,35 +69,96 @@ class Links:
     def _mentions(self) -> dict[str, list[str]]:
         return mentions_by_title(self.linker.aliases)
 
-    def concerned(self, reader: IndexReader, passages: Numbers) -> dict[int, Numbers]:
-        """For each part its rows that may name some of the passages, which are new."""
-        if self.source == "none" or not len(passages):
-            return {}
-        if self.source == "hyperlinks":
-            wanted = {reader.corpus.passages.id(number) for number in passages.tolist()}
-            return {at: _rows_linked_to(part, wanted) for at, part in enumerate(reader.parts)}
-        titles = [reader.corpus.passages[number].title for number in passages.tolist()]
-        keys = keys_of(titles, self._mentions)
-        alive = reader.numbering.segments
-        return {at: concerned_rows(part, keys, alive[at]) for at, part in enumerate(reader.parts)}
+    def of_change(
+        self, reader: IndexReader, rows: Mapping[int, Numbers], new: Numbers, work: Path, meter: Meter
+    ) -> "Decision":
+        """Links of the tables that hold some rows of the parts, and of what else may name a new passage.
+
+        `new` are passages that came: the last ones that the reader shows.
+        """
+        named: dict[int, dict[int, list[Key]]] = {}
+        if self.source == "hyperlinks" and len(new):
+            wanted = {reader.corpus.passages.id(number) for number in new.tolist()}
+            none = np.zeros(0, np.int64)
+            linked = enumerate(_rows_linked_to(part, wanted) for part in reader.parts)
+            rows = {at: np.union1d(own, rows.get(at, none)) for at, own in linked}
+        blocks = {part: list(blocks_of(reader.parts[part].corpus, own)) for part, own in rows.items() if len(own)}
+        if self.source == "linker" and len(new):
+            keys = keys_of((reader.corpus.passages[number].title for number in new.tolist()), self._mentions)
+            for at, part in enumerate(reader.parts):
+                others = _outside(reader.numbering.segments[at], part.corpus, blocks.get(at, []))
+                named[at] = rows_with_words(part, keys, others)
+        count = sum(stop - start for own in blocks.values() for _, start, stop in own)
+        meter.start(count + sum(map(len, named.values())), "rows")
+        found = self._of_blocks(reader, blocks, work, meter)
+        if any(named.values()):
+            found += self._of_named(reader, named, int(new[0]), work, meter)
+        rows_decided = np.concatenate([np.zeros(0, np.int64), *(own for _, own in found)])
+        return Decision(LinkArrays.concatenate([links for links, _ in found]), rows_decided[rows_decided >= 0])
 
     def of_rows(self, reader: IndexReader, rows: Mapping[int, Numbers], work: Path, meter: Meter) -> "Decision":
         """Links of the tables that hold some rows of the parts, to all passages that the reader shows."""
-        blocks = {part: list(blocks_of(reader.parts[part].corpus, own)) for part, own in rows.items() if len(own)}
-        meter.start(sum(stop - start for own in blocks.values() for _, start, stop in own), "rows")
-        links, decided = [], [np.zeros(0, np.int64)]
+        return self.of_change(reader, rows, np.zeros(0, np.int64), work, meter)
+
+    def _of_blocks(
+        self, reader: IndexReader, blocks: Mapping[int, list[list[int]]], work: Path, meter: Meter
+    ) -> list[tuple[LinkArrays, Numbers]]:
+        """Links of whole blocks of each part, and the rows of these, -1 for a hidden one."""
+        found = []
         for part, own in blocks.items():
             offsets, numbers = reader.parts[part].corpus.segment_offsets, reader.numbering.numbers_of(part)[0]
             for block in own:
-                first = int(offsets[block[0]])
-                decided.append(_shown(numbers, np.arange(first + block[1], first + block[2])))
+                first, links = int(offsets[block[0]]), LinkArrays.concatenate([])
                 if self.source != "none" and reader.passage_count:
-                    links.append(_visible(self._of_block(reader, reader.parts[part], block, work), numbers))
+                    links = _visible(self._of_block(reader, reader.parts[part], block, work), numbers)
+                found.append((links, _shown(numbers, np.arange(first + block[1], first + block[2]))))
                 meter.advance(block[2] - block[1])
-        rows_decided = np.concatenate(decided)
-        return Decision(LinkArrays.concatenate(links), rows_decided[rows_decided >= 0])
+        return found
 
-    def _of_block(self, reader: IndexReader, part: PartFiles, block: list[int], work: Path) -> LinkArrays:
+    def _of_named(
+        self, reader: IndexReader, rows: Mapping[int, Mapping[int, Sequence[Key]]], first_new: int, work: Path,
+        meter: Meter,
+    ) -> list[tuple[LinkArrays, Numbers]]:  # fmt: skip
+        """Links of the rows of each part of which a cell has one of the row's keys, and these rows."""
+        linker, found = self._table_linker(reader, work), []
+        for at, own in rows.items():
+            store, numbers = reader.parts[at].corpus, reader.numbering.numbers_of(at)[0]
+            done = 0
+            for named in named_cells(store, own):
+                first = int(store.segment_offsets[named.block[0]]) + named.block[1]
+                visible = _shown(numbers, np.arange(first, first + len(named.table.rows)))
+                if sum(map(len, named.table.rows)) <= SMALL:
+                    links = self._of_block(reader, reader.parts[at], named.block, work)
+                    found.append((_visible(links, numbers), visible))
+                else:
+                    found.append(self._of_cells(reader, linker, named, visible, first_new))
+                meter.advance(len(np.unique(named.rows)))
+                done += len(np.unique(named.rows))
+            meter.advance(len(own) - done)
+        return found
+
+    def _of_cells(
+        self, reader: IndexReader, linker: TableLinker, named: Named, visible: Numbers, first_new: int
+    ) -> tuple[LinkArrays, Numbers]:
+        """Links of the rows of a block of which a cell is decided anew; `visible` are the numbers of all its rows.
+
+        Links of their other cells stay.
+        """
+        known = _links_of_rows(reader.graph, visible)
+        cells = np.stack([named.rows, named.columns], axis=1)
+        threshold = self.config.advanced.linking.threshold
+        decided, new = linker.link_cells(named.table, cells, known, first_new=first_new, threshold=threshold)
+        width = max(len(named.table.header), 1)
+        again = np.isin(known.rows * width + known.columns, cells[decided] @ [width, 1])
+        links = TableLinks.joined([known.keep(~again), new])
+        sure = likely_links(named.table, links, reader.corpus.passages)
+        sure[: -len(new) or None] = True
+        rows = np.unique(named.rows[decided])
+        links = links.keep(sure & np.isin(links.rows, rows))
+        columns = (visible[links.rows], links.passages, links.columns, links.starts, links.ends)
+        return LinkArrays(*(column.astype(np.int64) for column in columns), links.scores), visible[rows]
+
+    def _of_block(self, reader: IndexReader, part: PartFiles, block: Sequence[int], work: Path) -> LinkArrays:
         if self.source == "hyperlinks":
             return _hyperlinks(reader, part, block)
         linker = self._table_linker(reader, work)
@@ -158,6 +233,31 @@ def _shown(numbers: Numbers, rows: Numbers) -> Numbers:
     return np.append(numbers, -1)[np.minimum(rows, len(numbers))]
 
 
+def _outside(rows: Numbers, store: CorpusStore, blocks: Sequence[Sequence[int]]) -> Numbers:
+    """Rows of a part that no block has."""
+    inside = np.zeros(store.segment_count, bool)
+    for number, start, stop in blocks:
+        first = int(store.segment_offsets[number])
+        inside[first + start : first + stop] = True
+    return rows[~inside[rows]]
+
+
+def _links_of_rows(graph: DataGraph, rows: Numbers) -> TableLinks:
+    """The links of visible rows, ascending, by their places in `rows`, ordered by row; -1 has none."""
+    places = np.flatnonzero(rows >= 0)
+    spans = [(graph.segment_offsets[row], graph.segment_offsets[row + 1]) for row in rows[places].tolist()]
+    first, last = (int(spans[0][0]), int(spans[-1][1])) if spans else (0, 0)
+    edges = slice(first, last)
+    counts = np.diff(graph.link_offsets[first : last + 1])
+    links = slice(int(graph.link_offsets[first]), int(graph.link_offsets[last]))
+    own = np.repeat(graph.edge_segments[edges], counts)
+    return TableLinks(
+        places[np.searchsorted(rows[places], own)], graph.link_columns[links].astype(np.int64),
+        np.repeat(graph.edge_passages[edges], counts), graph.link_starts[links], graph.link_ends[links],
+        graph.link_scores[links],
+    )  # fmt: skip
+
+
 def _rows_linked_to(part: PartFiles, wanted: set[str]) -> Numbers:
     """Rows of tables with a hyperlink to one of the passages, by their ids."""
     tables, offsets = part.corpus.tables, part.corpus.segment_offsets
@@ -171,7 +271,7 @@ def _rows_linked_to(part: PartFiles, wanted: set[str]) -> Numbers:
     return np.array(sorted(rows), np.int64)
 
 
-def _hyperlinks(reader: IndexReader, part: PartFiles, block: list[int]) -> LinkArrays:
+def _hyperlinks(reader: IndexReader, part: PartFiles, block: Sequence[int]) -> LinkArrays:
     """A block's own links to passages that the reader shows."""
     number, start, stop = block
     table = part.corpus.tables.block(number, start, stop)

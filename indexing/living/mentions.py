@@ -17,6 +17,7 @@ from helios.models.linker.aliases import NIL, AliasTable
 from helios.models.linker.candidates import MAX_NGRAM
 from helios.models.linker.passages import ACRONYM, title_keys
 from helios.models.linker.text import TOKEN, fold, normalise
+from helios.types import Table
 from indexing.living.draft import Numbers
 
 LEAST_SHARE = 0.1
@@ -66,15 +67,47 @@ def mentions_by_title(table: AliasTable) -> dict[str, list[str]]:
     return found
 
 
-def concerned_rows(part: PartFiles, keys: Iterable[Key], alive: Numbers) -> Numbers:
-    """Rows of a part, of those alive, that have one of the keys in a cell: their numbers, ascending."""
-    postings, cells = part.postings, _Cells(part.corpus)
-    found: set[int] = set()
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A block of a table's rows with the cells in it that have one of some keys."""
+
+    block: tuple[int, int, int]
+    """Table, first row, row after the last."""
+    table: Table
+    """The rows of the block."""
+    rows: Numbers
+    """Of each cell, counted from the block's first row: ascending."""
+    columns: Numbers
+
+
+def rows_with_words(part: PartFiles, keys: Iterable[Key], alive: Numbers) -> dict[int, list[Key]]:
+    """Rows of a part, of those alive, that hold all words of some keys, wherever they stand; and these keys."""
+    found: dict[int, list[Key]] = {}
+    is_alive = np.zeros(part.postings.segment_count, bool)
+    is_alive[alive] = True
     for key in keys:
-        for row in np.intersect1d(_holding(postings, key), alive, assume_unique=True).tolist():
-            if row not in found and any(map(key.is_in, cells.of(row))):
-                found.add(row)
-    return np.array(sorted(found), np.int64)
+        rows = _holding(part.postings, key)
+        for row in rows[is_alive[rows]].tolist():
+            found.setdefault(row, []).append(key)
+    return found
+
+
+def named_cells(store: CorpusStore, rows: Mapping[int, Sequence[Key]]) -> Iterator[Named]:
+    """The blocks with a cell that has one of the keys of its row."""
+    offsets, numbers = store.segment_offsets, np.array(sorted(rows), np.int64)
+    for number, start, stop in blocks_of(store, numbers):
+        first = int(offsets[number]) + start
+        own = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, first + stop - start)]
+        table = store.tables.block(number, start, stop)
+        cells = [
+            (row - first, column)
+            for row in own.tolist()
+            for column, cell in enumerate(table.rows[row - first])
+            if any(key.is_in(cell) for key in rows[row])
+        ]
+        if cells:
+            places = np.array(cells, np.int64)
+            yield Named((number, start, stop), table, places[:, 0], places[:, 1])
 
 
 def _holding(postings: Postings, key: Key) -> Numbers:
@@ -91,23 +124,10 @@ def _holding(postings: Postings, key: Key) -> Numbers:
     for first, last in spans:
         nodes = postings.nodes[first:last]
         own = np.asarray(nodes[: np.searchsorted(nodes, postings.segment_count)], np.int64)
-        rows = own if rows is None else np.intersect1d(rows, own, assume_unique=True)
+        rows = own if rows is None else rows[np.append(own, -1)[np.searchsorted(own, rows)] == rows]
         if not len(rows):
             break
     return np.zeros(0, np.int64) if rows is None else rows
-
-
-class _Cells:
-    """The cells of rows, each read once."""
-
-    def __init__(self, store: CorpusStore) -> None:
-        self._store = store
-        self._known: dict[int, tuple[str, ...]] = {}
-
-    def of(self, row: int) -> tuple[str, ...]:
-        if row not in self._known:
-            self._known[row] = self._store.segment(row).cells
-        return self._known[row]
 
 
 def blocks_of(store: CorpusStore, rows: Numbers) -> Iterator[list[int]]:

@@ -2,9 +2,15 @@ from pathlib import Path
 
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 
+from helios.corpus import read_corpus
+from helios.corpus.sample import sample_path
 from helios.errors import ModelError
-from helios.models.linker.recognition import MAX_TOKENS, RecognisedCell, Recogniser
+from helios.models.linker.recognition import MAX_TOKENS, RecognisedCell, Recogniser, read_cell
+from helios.models.linker.spacy_pipeline import blank_pipeline, cells_of
+from helios.types import Table
 
 
 def mentions(text: str, recogniser: Recogniser | None = None) -> list[str]:
@@ -52,6 +58,23 @@ def test_long_cells_are_cut() -> None:
 
 def test_capitals_tell_abbreviations_from_names() -> None:
     assert recognise("DF Davis runs 4").capitals == (2, 1, 0, 1)
+
+
+PIPELINE = blank_pipeline()
+PIECES = st.sampled_from(
+    ("and", "AND", "V", "word", "Ünï", "東京", "x1", " ", "  ", "\n", ",", "(", "&", "—", "_", "'")
+)
+
+
+@given(st.one_of(st.text(), st.lists(PIECES, max_size=150).map("".join)))
+def test_cells_are_read_as_the_blank_pipeline_reads_them(text: str) -> None:
+    assert read_cell(text) == next(cells_of(PIPELINE, [text]))
+
+
+def test_cells_of_the_sample_are_read_as_the_blank_pipeline_reads_them() -> None:
+    tables = (record for record in read_corpus(sample_path()) if isinstance(record, Table))
+    texts = list({cell for table in tables for row in table.rows for cell in row})
+    assert list(map(read_cell, texts)) == list(cells_of(PIPELINE, texts))
 
 
 def test_entities_of_a_trained_pipeline_become_mentions(tmp_path: Path) -> None:

@@ -24,17 +24,21 @@ TOP = 8
 """Passages taken from each of the three rankings of a mention."""
 MAX_QUERY = 20
 TEXT_DF_CAP = 12_000
+GIVEN, SPELLED, SEARCHED = 0, 1, 2
+"""Candidates of a cell: `extra` alone; also what title keys and aliases spell; also what BM25 finds."""
 INTRO_WEIGHT = 0.25
 """Weight of the introduction's words beside those of the titles."""
 
 
 @njit(cache=True, nogil=True)
 def pool_candidates(
-    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, context: Array, intro: Array, extra: Extra
-) -> Pool:
+    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, context: Array, intro: Array, extra: Extra,
+    efforts: Array,
+) -> Pool:  # fmt: skip
     """Candidates for every distinct cell, given the distinct tokens of the table's titles and intro.
 
-    `extra` are passages that other routes found; they come after this module's own.
+    `extra` are passages that other routes found; they come after this module's own. `efforts` uint8[U] says for each
+    cell where candidates come from: SEARCHED, SPELLED or GIVEN.
     """
     count = len(cells.token_offsets) - 1
     offsets = np.zeros(count + 1, dtype=np.int64)
@@ -48,8 +52,11 @@ def pool_candidates(
     hits = np.zeros((POOL, 12), dtype=np.float32)
     size = 0
     for cell in range(count):
-        found = _pool_cell(ix, aliases, ws, cells, cell, pooled, hits)
-        for passage in extra.passages[extra.offsets[cell] : extra.offsets[cell + 1]]:
+        given = extra.passages[extra.offsets[cell] : extra.offsets[cell + 1]]
+        found = _pool_cell(ix, aliases, ws, cells, cell, pooled, hits, efforts[cell] == SEARCHED)
+        if efforts[cell] == GIVEN:
+            found = _only_given(ws, pooled, hits, found, given)
+        for passage in given:
             found = max(found, _put(ws, pooled, hits, found, passage) + 1)
         if size + found > capacity:
             capacity = 2 * capacity + found
@@ -135,8 +142,9 @@ def _put(ws: Workspace, pooled: Array, hits: Array, size: int, passage: int) -> 
 
 @njit(cache=True)
 def _pool_cell(
-    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, cell: int, pooled: Array, hits: Array
-) -> int:
+    ix: IndexArrays, aliases: BoundAliases, ws: Workspace, cells: Cells, cell: int, pooled: Array, hits: Array,
+    searched: bool,
+) -> int:  # fmt: skip
     """Fill `pooled` and `hits` for one cell.
 
     Hit columns: 0 title tokens, 1 kinds, 2 ambiguity, 3 first, 4 capitals, 5 alias count, 6 alias share,
@@ -146,11 +154,30 @@ def _pool_cell(
     tokens = cells.tokens[begin:end]
     capitals = cells.capitals[begin:end]
     size = _ngram_hits(ix, aliases, ws, tokens, capitals, pooled, hits)
+    if not searched:
+        return size
     for mention in range(cells.mention_offsets[cell], cells.mention_offsets[cell + 1]):
         first, last = cells.mention_first[mention], cells.mention_last[mention]
         if last - first <= MAX_QUERY:
             size = _retrieve(ix, ws, tokens, first, last, pooled, hits, size)
     return size
+
+
+@njit(cache=True)
+def _only_given(ws: Workspace, pooled: Array, hits: Array, found: int, given: Array) -> int:
+    """Drop from a pool what is not given; how many are left."""
+    left = 0
+    for number in range(found):
+        passage = pooled[number]
+        ws.place[passage] = -1
+        for other in given:
+            if other == passage:
+                ws.place[passage] = left
+                pooled[left] = passage
+                hits[left] = hits[number]
+                left += 1
+                break
+    return left
 
 
 @njit(cache=True)

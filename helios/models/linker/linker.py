@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from helios.errors import ModelError
 from helios.models.linker.aliases import AliasTable, BoundAliases, bind
 from helios.models.linker.arrays import Extra, workspace
-from helios.models.linker.candidates import pool_candidates, unresolved_mentions
+from helios.models.linker.candidates import GIVEN, SEARCHED, SPELLED, pool_candidates, unresolved_mentions
 from helios.models.linker.encoding import EncodedTable, TableEncoder
 from helios.models.linker.features import Pairs, collective, describe_pairs
 from helios.models.linker.forward import PassageWords
@@ -66,6 +66,15 @@ class TableLinks:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def keep(self, mask: Array) -> "TableLinks":
+        """The links where `mask` is true."""
+        return TableLinks(*(getattr(self, name)[mask] for name in self.__slots__))
+
+    @classmethod
+    def joined(cls, parts: Sequence["TableLinks"]) -> "TableLinks":
+        """The links of one after those of the other."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
 class Linker:
@@ -166,19 +175,48 @@ class TableLinker:
         kept = scores >= wanted
         return _links(encoded, pairs.keep(kept), scores[kept])
 
+    def link_cells(
+        self, table: Table, cells: Array, known: TableLinks, *, first_new: int, threshold: float | None = None
+    ) -> tuple[Array, TableLinks]:
+        """Decide some cells of a table anew, which name passages that are new; `known` are the table's links.
+
+        `cells` (C, 2) are rows and columns, and passages from the number `first_new` on are new. Returns which of the
+        cells (C) are decided, those that the first scorer lets a new passage into, and all links of these. Their
+        candidates are what title keys and aliases spell and what `known` has: BM25 is not asked again, as what it found
+        and the second scorer took is known. Of other cells the known links are what the second scorer hears of.
+        """
+        encoded = self._encoder.encode(table)
+        width = max(len(table.header), 1)
+        places, wanted = encoded.rows * width + encoded.columns, cells @ np.array([width, 1])
+        asked = np.isin(places, wanted)
+        efforts = np.full(len(encoded.texts), GIVEN, np.uint8)
+        efforts[encoded.texts_of_cells[asked]] = SPELLED
+        pairs, features = self.collect(encoded, self._described(table, encoded, _known(encoded, known), efforts))
+        decided = np.zeros(len(places), bool)
+        decided[pairs.cells[pairs.passages >= first_new]] = True
+        decided &= asked
+        own = decided[pairs.cells]
+        scores = self.linker.scorer.second(features[own])
+        kept = scores >= (self.linker.settings.threshold if threshold is None else threshold)
+        return np.isin(wanted, places[decided]), _links(encoded, pairs.keep(own).keep(kept), scores[kept])
+
     def candidates(self, table: Table) -> tuple[EncodedTable, Pairs]:
         """Every candidate of every cell with its first features."""
         encoded = self._encoder.encode(table)
         if not self.index.passage_count or not len(encoded.rows):
             return encoded, Pairs.none()
+        return encoded, self._described(
+            table, encoded, self._extra(table, encoded), np.full(len(encoded.texts), SEARCHED, np.uint8)
+        )
+
+    def _described(self, table: Table, encoded: EncodedTable, extra: Extra, efforts: Array) -> Pairs:
         pool = pool_candidates(
-            self._arrays, self._aliases, self._workspace, encoded.cells, encoded.context, encoded.intro,
-            self._extra(table, encoded),
+            self._arrays, self._aliases, self._workspace, encoded.cells, encoded.context, encoded.intro, extra,
+            efforts,
         )  # fmt: skip
-        pairs = describe_pairs(
+        return describe_pairs(
             table, encoded, pool, self._arrays, self._aliases, self.linker.aliases.headers, self._workspace
         )
-        return encoded, pairs
 
     def _extra(self, table: Table, encoded: EncodedTable) -> Extra:
         if self._routes is None:
@@ -211,6 +249,19 @@ def _links(encoded: EncodedTable, pairs: Pairs, scores: Array) -> TableLinks:
         encoded.rows[cells], encoded.columns[cells], pairs.passages[order], starts[order], ends[order],
         scores[order].astype(np.float32),
     )  # fmt: skip
+
+
+def _known(encoded: EncodedTable, links: TableLinks) -> Extra:
+    """The passages that are linked already, as candidates of the distinct cells."""
+    width = int(max(encoded.columns.max(), links.columns.max(initial=0))) + 1
+    places, wanted = encoded.rows * width + encoded.columns, links.rows * width + links.columns
+    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    here = places[at] == wanted
+    texts = encoded.texts_of_cells[at[here]].astype(np.int64)
+    pairs = np.unique(np.stack([texts, links.passages[here].astype(np.int64)], axis=1), axis=0)
+    offsets = np.zeros(len(encoded.texts) + 1, np.int64)
+    np.cumsum(np.bincount(pairs[:, 0], minlength=len(encoded.texts)), out=offsets[1:])
+    return Extra(offsets, pairs[:, 1].astype(np.int32))
 
 
 def _is_complete(workdir: Path, stamp: str, routes: Routes | None) -> bool:
