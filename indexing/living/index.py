@@ -18,6 +18,7 @@ from helios.corpus import CorpusStore
 from helios.errors import HeliosError
 from helios.index.lock import WriteLock
 from helios.index.manifest import BUILD_FOLDER, Manifest, Part, read_manifest
+from helios.index.products import load_kernels
 from helios.index.reader import Corpus, IndexReader
 from helios.index.settings import search_settings
 from helios.index.snapshot import Snapshot, remove_retired
@@ -208,6 +209,7 @@ class Index:
     @once
     def encoder(self) -> MiniLMEncoder:
         """The encoder of the index."""
+        load_kernels()  # whatever needs the encoder runs compiled code next
         return load_encoder(BuildRequest(self.directory, self.config, self.workers))
 
     @once
