@@ -21,7 +21,7 @@ def run(target, work, **options):
     """What `work` gives of a connected client."""
 
     async def connected():
-        async with Client(target, read_timeout_seconds=60, **options) as client:
+        async with Client(target, read_timeout_seconds=240, **options) as client:
             return await work(client)
 
     return asyncio.run(connected())

@@ -216,7 +216,7 @@ def test_a_function_is_not_called_by_a_dot(executor, callable_by_a_dot, text):
     ],
 )  # fmt: skip
 def test_a_column_named_like_a_function_is_read(executor, callable_by_a_dot, text, rows):
-    assert executor.execute(sql(text)).rows == rows
+    assert executor.execute(sql(text), Limits(timeout=20)).rows == rows
 
 
 def test_what_a_query_sets_in_its_session_is_gone_for_the_next_one(executor):
