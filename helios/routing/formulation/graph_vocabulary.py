@@ -350,9 +350,9 @@ def _telling(words: Sequence[tuple[str, bool]]) -> bool:
     """Whether words without capitals may be a value: few, and none of the language's own at either end."""
     first, last = words[0][0], words[-1][0]
     ends = {first.lower(), last.lower()}
-    return len(words) <= 3 and phrase_like(first) and phrase_like(last) and not ends & set(FUNCTION_WORDS)
+    return len(words) <= 3 and _ordinary(first) and _ordinary(last) and not ends & set(FUNCTION_WORDS)
 
 
-def phrase_like(word: str) -> bool:
+def _ordinary(word: str) -> bool:
     """Whether a token is an ordinary word in lower case."""
     return word.islower() and word.isalpha() and len(word) > 2

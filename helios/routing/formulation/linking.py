@@ -225,9 +225,7 @@ def _adjective(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
 
 def _said(column: ColumnView) -> tuple[str, ...]:
     """The words of a column's name without "is" and "has"."""
-    return (
-        column.words[1:] if len(column.words) > 1 and column.words[0] in ("is", "be", "has", "have") else column.words
-    )
+    return column.words[1:] if len(column.words) > 1 and column.words[0] in ("be", "have") else column.words
 
 
 def _sayable(span: Sequence[Token]) -> bool:

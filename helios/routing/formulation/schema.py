@@ -39,23 +39,8 @@ class ColumnView:
     primary: bool
     text: bool
     samples: tuple[str, ...] = ()
-    type: str = ""
-
-    @property
-    def flag(self) -> tuple[Value, Value] | None:
-        """What says that a fact holds and what that it does not, of a column that holds nothing else."""
-        said = {sample.strip().lower() for sample in self.samples}
-        pair = next((pair for pair in FLAGS if said and said <= set(pair)), None)
-        if pair is None or self.key or (pair == FLAGS[-1] and len(said) < 2 and self.words[0] not in ("is", "has")):
-            return None
-        if re.search("bool", self.type, re.IGNORECASE):
-            return True, False
-        if not self.text or pair == FLAGS[-1]:
-            return (1, 0) if not self.text or self.numeric else pair
-        stored = {sample.strip().lower(): sample.strip() for sample in self.samples}
-        like = next(iter(stored.values()))
-        written = [word.upper() if like.isupper() else word.title() if like.istitle() else word for word in pair]
-        return stored.get(pair[0], written[0]), stored.get(pair[1], written[1])
+    flag: tuple[Value, Value] | None = None
+    """What says that a fact holds and what that it does not, of a column that holds nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +202,25 @@ def _column_view(
     return ColumnView(
         ColumnRef(table, column.name), words, numeric, temporal, key=column.name in foreign | primary,
         primary=column.name in primary, text=not NUMERIC.search(column.type) and not _numbers(column.samples),
-        samples=column.samples, type=column.type,
+        samples=column.samples, flag=None if column.name in foreign | primary else _flag(column, words),
     )  # fmt: skip
+
+
+def _flag(column: Column, words: tuple[str, ...]) -> tuple[Value, Value] | None:
+    """How a column says yes and no, where its values say nothing else; 0 and 1 both have to occur in it."""
+    stored = {sample.strip().lower(): sample.strip() for sample in column.samples}
+    pair = next((pair for pair in FLAGS if stored and stored.keys() <= set(pair)), None)
+    if pair is None:
+        return None
+    if re.search("bool", column.type, re.IGNORECASE) and pair in FLAGS[2:]:
+        return True, False
+    if pair == FLAGS[-1]:
+        if len(stored) < 2 and words[0] not in ("be", "have"):
+            return None
+        return (1, 0) if NUMERIC.search(column.type) else pair
+    like = next(iter(stored.values()))
+    yes, no = (word.upper() if like.isupper() else word.title() if like.istitle() else word for word in pair)
+    return stored.get(pair[0], yes), stored.get(pair[1], no)
 
 
 def _unglued(word: str, table_words: tuple[str, ...], said: set[str], *, key: bool) -> tuple[str, ...]:
