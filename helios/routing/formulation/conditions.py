@@ -7,6 +7,7 @@ from helios.routing.formulation.cues import Cue, Grade
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
+from helios.routing.formulation.words import lemma
 
 NEGATED = {
     Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
@@ -31,7 +32,7 @@ class ConditionReader:
     def _compared_number(self, piece: Piece) -> None:
         counted = self.ahead(Cue.TABLE, Cue.TIMES, skip=())
         if counted is None and self.compare is not None:
-            counted = self.ahead(Cue.TABLE)  # "4 or more high schoolers"
+            counted = self.ahead(Cue.TABLE, skip=(Cue.WORD, Cue.DISTINCT))  # "4 or more different high schoolers"
         if counted is None and self.counting:
             counted = piece
         if counted is not None and (self.subject is None or self.counting or self.compare is not None):
@@ -68,6 +69,7 @@ class ConditionReader:
         self.amount: int | None = None
         self.who = False
         self.compared: Item | None = None
+        self.measured: Piece | None = None
 
     def ahead(self, *cues: Cue, skip: Sequence[Cue] = (Cue.WORD,)) -> Piece | None:
         """The next piece if it is one of these kinds, past those to skip."""
@@ -115,6 +117,13 @@ class ConditionReader:
     def _like(self, piece: Piece) -> None:
         if piece.text == "including" and self.ahead(Cue.COLUMN) is not None:
             return  # "all the addresses including line 1 and line 2"
+        if self.ahead(Cue.COMPARE, Cue.NUMBER, skip=()) is not None and piece.text in (
+            "contain",
+            "contains",
+            "include",
+        ):
+            self.mode = Mode.FILTER
+            return  # "lists that contain more than two songs"
         self.like = piece.payload if isinstance(piece.payload, Operator) else None
         self.mode = Mode.FILTER
         following = self.pieces[self.i] if self.i < len(self.pieces) else None
@@ -161,6 +170,9 @@ class ConditionReader:
         return column if fits else None
 
     def _number(self, piece: Piece) -> None:
+        if self.compare is None and self._limits(piece):
+            self.amount = int(piece.number or 0) or None
+            return
         if self.compared is not None:
             operator = self.compare or Operator.EQ
             self.draft.having.append(Counted(operator, piece.number or 0.0, None, self.compared))
@@ -170,6 +182,17 @@ class ConditionReader:
         if not self._range(piece):
             self._subject_follows()
             self._compared_number(piece)
+
+    def _limits(self, piece: Piece) -> bool:
+        """ "The three best players", "the three cities with the highest rainfall": how many are asked for."""
+        superlative = (Cue.SUPERLATIVE, Cue.COMMON)
+        if self.ahead(*superlative, skip=()) is not None and not self.behind(Cue.COMPARE):
+            return True
+        if self.mode != Mode.SELECT or self.draft.select or not 0 < (piece.number or 0) < 1000:
+            return False
+        column = self.ahead(Cue.COLUMN)
+        later = any(p.cue in superlative for p in self.pieces[self.i :])
+        return column is not None and later and lemma(column.text.split()[-1]) != column.text.split()[-1].lower()
 
     def _range(self, piece: Piece) -> bool:
         """ "1 to 2", "between 1 and 2"."""

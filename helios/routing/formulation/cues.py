@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from helios.routing.formulation.plan import Aggregate, Operator
-from helios.routing.formulation.words import Token
+from helios.routing.formulation.words import REQUESTED, Token
 
 
 class Cue(StrEnum):
@@ -68,7 +68,7 @@ class Pattern:
 
 _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
     # comparatives, superlatives, more?, attributes, attributes that run the other way
-    ("older", "oldest eldest", True, "age", "birth born founded built year_built"),
+    ("older", "oldest eldest", True, "age", "birth born founded built year_built launched opened established"),
     ("younger", "youngest", False, "age", "birth born"),
     ("heavier", "heaviest", True, "weight mass", ""),
     ("lighter", "lightest", False, "weight mass", ""),
@@ -81,8 +81,8 @@ _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
     ("lower", "lowest", False, "", ""),
     ("richer wealthier", "richest wealthiest", True, "worth money salary income wealth", ""),
     ("poorer", "poorest", False, "worth money salary income wealth", ""),
-    ("pricier", "priciest", True, "price cost", ""),
-    ("cheaper", "cheapest", False, "price cost", ""),
+    ("pricier dearer costlier", "priciest costliest", True, "price cost fare fee", ""),
+    ("cheaper", "cheapest", False, "price cost fare fee", ""),
     ("faster quicker", "fastest quickest", True, "speed", "time duration"),
     ("slower", "slowest", False, "speed", "time duration"),
     ("stronger", "strongest", True, "strength power", ""),
@@ -121,7 +121,8 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/not exceeding", Cue.COMPARE,
      Operator.LE),
     ("between", Cue.COMPARE, Operator.BETWEEN),
-    ("exactly/equal to/equal/the same as", Cue.COMPARE, Operator.EQ),
+    ("exactly/equal to/equal/the same as/dates from/date from/dating from/dates back to"
+     "/date back to", Cue.COMPARE, Operator.EQ),
     ("not/no/nobody/no one/nothing/never/without/don't/doesn't/didn't/isn't/aren't/wasn't/weren't/hasn't"
      "/haven't/cannot/lack/none of"
      "/other than/except/excluding/except for/besides/not any/nor/neither", Cue.NOT, None),
@@ -150,6 +151,7 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("or/either", Cue.OR, None),
     (",/;/:", Cue.COMMA, None),
     ("?/./!/(/)", Cue.END, None),
+    ("over all/over all the", Cue.PREPOSITION, None),
     ("whose/that/with/have/having", Cue.RELATIVE, None),
     ("of/in/for/from/by/to/at/on/as/within/across/among", Cue.PREPOSITION, None),
     ("contain/containing/include/including/contain the word/contain the substring/with the substring/with the letter"
@@ -166,12 +168,16 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/most uncommon", Cue.COMMON, False),
     ("most recent/most recently/last", Cue.SUPERLATIVE, Grade(True, ("date", "time", "year"))),
     ("least recent/first", Cue.SUPERLATIVE, Grade(False, ("date", "time", "year"))),
-    ("most expensive/dearest", Cue.SUPERLATIVE, Grade(True, ("price", "cost"))),
-    ("least expensive", Cue.SUPERLATIVE, Grade(False, ("price", "cost"))),
+    ("most expensive/dearest", Cue.SUPERLATIVE, Grade(True, ("price", "cost", "fare", "fee"))),
+    ("best paid/highest paid/best-paid/highest-paid", Cue.SUPERLATIVE,
+     Grade(True, ("salary", "wage", "pay", "income"))),
+    ("worst paid/lowest paid/worst-paid/lowest-paid", Cue.SUPERLATIVE,
+     Grade(False, ("salary", "wage", "pay", "income"))),
+    ("least expensive", Cue.SUPERLATIVE, Grade(False, ("price", "cost", "fare", "fee"))),
     ("most populous/most populated", Cue.SUPERLATIVE, Grade(True, ("population",))),
     ("least populous/least populated", Cue.SUPERLATIVE, Grade(False, ("population",))),
-    ("more expensive than", Cue.COMPARE, (Operator.GT, Grade(True, ("price", "cost")))),
-    ("less expensive than", Cue.COMPARE, (Operator.LT, Grade(False, ("price", "cost")))),
+    ("more expensive than", Cue.COMPARE, (Operator.GT, Grade(True, ("price", "cost", "fare", "fee")))),
+    ("less expensive than", Cue.COMPARE, (Operator.LT, Grade(False, ("price", "cost", "fare", "fee")))),
     ("most/the most/most number of/greatest number of/largest number of/highest number of/maximum number of"
      "/top/most of/largest amount of/biggest number of", Cue.SUPERLATIVE, Grade(True)),
     ("least/fewest/the least/the fewest/fewest number of/smallest number of/lowest number of/least number of"
@@ -231,9 +237,12 @@ def cues_at(tokens: list[Token], start: int) -> list[Pattern]:
     found: dict[int, Pattern] = {}
     if tokens[start].quoted:
         return []
+    noun = tokens[start].text.lower() in (*REQUESTED, "given", "gave")
     for first in {tokens[start].lemma, tokens[start].text.lower()}:
         for pattern in _patterns().get(first, ()):
             window = tokens[start : start + len(pattern.words)]
+            if noun and pattern.cue == Cue.ASK:
+                continue  # "which finds", "how many reports"
             if len(window) == len(pattern.words) and all(
                 word in (token.lemma, token.text.lower()) for word, token in zip(pattern.words, window, strict=True)
             ):

@@ -70,10 +70,14 @@ class Draft:
     limit: int | None = None
     having: list[Counted] = field(default_factory=list)
     absent: list[tuple[Piece, list[Filter]]] = field(default_factory=list)
+    never: tuple[str, ...] | None = None
+    """The words after a negation that nothing else took: "have never been used"."""
     distinct: bool = False
     both: bool = False
     directed: bool = False
     """A direction of order is said."""
+    measured: bool = False
+    """The order is that of amounts: from the largest to the smallest."""
     either: bool = False
     """A count and a condition are joined by "or"."""
     mentions: list[Piece] = field(default_factory=list)

@@ -16,9 +16,10 @@ from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.dates import with_dates
 from helios.routing.formulation.doubt import far_values, unmet_cues, unplaced
 from helios.routing.formulation.features import table_features
-from helios.routing.formulation.linking import distribute, link_schema, link_sexes, link_values
+from helios.routing.formulation.linking import distribute, link_flags, link_schema, link_sexes, link_values
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan
 from helios.routing.formulation.planning import make_plan
@@ -131,9 +132,11 @@ def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
     """Plans that a question may mean, best first."""
-    tokens = distribute(tokenise(question), schema)
+    tokens = tokenise(question)
+    tokens = distribute(with_dates(tokens, whole=schema.dated), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += link_sexes(tokens, schema, links)
+    links = link_flags(tokens, schema, links)
     draft = read(cut(tokens, links))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     readings: dict[str, Reading] = {}

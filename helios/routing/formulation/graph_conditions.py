@@ -12,10 +12,13 @@ from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, GraphVocab
 from helios.routing.formulation.question_cues import (
     ADJECTIVES,
     COMMON,
+    COMPARED,
+    FILLERS,
     LEAST,
     LESS,
     MORE,
     MOST,
+    QUOTING,
     Comparison,
     comparisons,
     counted,
@@ -23,14 +26,18 @@ from helios.routing.formulation.question_cues import (
     part_operator,
     row_limit,
 )  # fmt: skip
-from helios.routing.formulation.word_forms import agent
+from helios.routing.formulation.word_forms import COUNTED, IRREGULAR, agent, name_words, singular
+
+BEING = ("be", "been", "being", "is", "are", "was", "were", "get", "gets", "got")
 
 
 class ConditionReading:
     """One question being read: its root, its pattern and its conditions, with what words they used."""
 
     def __init__(self, row: Sequence[Mention], vocabulary: GraphVocabulary) -> None:
-        self.row = list(row)
+        self.row = _literal([
+            replace(m, kind=Kind.WORD) if m.kind is Kind.VALUE and not m.exact and m.word in FILLERS else m for m in row
+        ])  # fmt: skip
         self.vocabulary = vocabulary
         self.builder = PatternBuilder(vocabulary.schema)
         self.used: set[int] = set()
@@ -58,6 +65,10 @@ class ConditionReading:
                 if counted(self.row, i) and self._grouping_label(i) is not None:
                     continue
                 following = self.row[i + 1] if i + 1 < len(self.row) else None
+                if following is not None and following.kind is Kind.NUMBER and i + 2 < len(self.row) and (
+                    self.row[i + 2].kind is Kind.LABEL
+                ):  # fmt: skip
+                    return self.row[i + 2].name, i + 2  # "zone 2 stations"
                 if following is not None and following.kind is Kind.LABEL and following.word not in PERSON_WORDS:
                     return following.name, i + 1
                 return mention.name, i
@@ -66,6 +77,8 @@ class ConditionReading:
             if mention.kind is Kind.PROPERTY and i and self.row[i - 1].kind is not Kind.WORD:
                 continue
         for i, mention in enumerate(self.row):
+            if self._naming_of(i):
+                continue
             if mention.kind in (Kind.PROPERTY, Kind.VALUE):
                 owners = [owner for owner, _ in mention.places if owner in self.vocabulary.labels]
                 if owners:
@@ -75,6 +88,11 @@ class ConditionReading:
             if mention.kind is Kind.RELATIONSHIP:
                 return self._end_of(mention.name), i
         return None, -1
+
+    def _naming_of(self, i: int) -> bool:
+        """Whether "the names of" stands before a value: "the names of the journals", where a kind is "journal"."""
+        following = [m for m in self.row[i + 1 : i + 4] if m.word not in ("of", "the", "all")]
+        return singular(self.row[i].word) in ("name", "title") and [m.kind for m in following[:1]] == [Kind.VALUE]
 
     def _named_next(self, i: int) -> int | None:
         """Where a label or an agent stands right after `who are the`."""
@@ -103,13 +121,32 @@ class ConditionReading:
 
     # the pattern
 
+    def _numbered(self) -> None:
+        """Nodes that a number names: "zone 3" by its number, "room 12" by its code."""
+        for i, mention in enumerate(self.row[:-1]):
+            number = self.row[i + 1]
+            if mention.kind is not Kind.LABEL or number.kind is not Kind.NUMBER or not isinstance(number.value, int):
+                continue
+            numbers = [
+                owned.column for owned in self.vocabulary.properties
+                if owned.owner == mention.name and owned.words[-1] in ("number", "no", "nr", "id", "code")
+                and owned.words[:-1] in ((), name_words(mention.name))
+            ]  # fmt: skip
+            typed = [column for column in numbers if column.type.upper().startswith(("INT", "LONG"))]
+            if not typed or number.word.lower() in COUNTED.split():
+                continue
+            self.conditions.append(Condition(Item(self._owner(mention.name), typed[0].name), "=", number.value))
+            self.used.update((i, i + 1))
+            if self.limit_at == i + 1:
+                self.limit = self.limit_at = None
+
     def _relationships(self) -> None:
         places = [i for i, m in enumerate(self.row) if m.kind is Kind.RELATIONSHIP]
         for i in places:
             mention = self.row[i]
             if negated(self.row, i) and i > self.root_at:
                 ends = self.vocabulary.relationships[mention.name]
-                if ends.start == self.builder.label(self.root):
+                if ends.start == self.builder.label(self.root) and not self._passive(i):
                     self.absent.append(Hop("", mention.name, self.root, ""))
                 elif ends.end == self.builder.label(self.root):
                     self.absent.append(Hop("", mention.name, "", self.root))
@@ -118,10 +155,24 @@ class ConditionReading:
             if self._other_object(i):
                 self.used.add(i)
                 continue
+            if self._passive(i):
+                self.builder.relate(mention.name, agent="" if self.builder.hop_of(mention.name) is None else None)
+                self.used.add(i)
+                continue
             start = self._start_of(mention.name)
             own = self._own_agent(i, start)
             self.builder.relate(mention.name, agent="" if own and self.builder.hops else None)
             self.used.add(i)
+
+    def _passive(self, i: int) -> bool:
+        """Whether the root is what something of its own label does something to: papers that are cited."""
+        mention = self.row[i]
+        ends = self.vocabulary.relationships[mention.name]
+        if not ends.start == ends.end == self.builder.label(self.root) or not _participle(mention.word):
+            return False
+        after = self.row[i + 1].word if i + 1 < len(self.row) else ""
+        graded = bool(i) and self.row[i - 1].word in MOST | LEAST
+        return after == "by" or graded or any(m.word in BEING for m in self.row[max(0, i - 2) : i])
 
     def _other_object(self, i: int) -> bool:
         """Whether a verb's object is a label that its relationship does not reach: `provided comments`."""
@@ -243,10 +294,29 @@ class ConditionReading:
             column = self.vocabulary.column(owner, name)
             listed = is_list(column)
             item = Item(alias, name)
-            self.conditions.append(
-                Condition(item, "<>" if negated(self.row, i) and not listed else "=", mention.value, any_of=listed)
-            )
             self.used.add(i)
+            if listed or negated(self.row, i) or not self._second(item, i):
+                self.conditions.append(
+                    Condition(item, "<>" if negated(self.row, i) and not listed else "=", mention.value, any_of=listed)
+                )
+
+    def _second(self, item: Item, i: int) -> bool:
+        """A second value of a property: either of the two, or another node of the same kind that has it."""
+        value = self.row[i].value
+        same = [c for c in self.conditions if c.item == item and c.operator in ("=", "IN") and not c.any_of]
+        if not same or value == same[-1].value:
+            return False
+        before = next((j for j in range(i - 1, -1, -1) if self.row[j].kind is Kind.VALUE), 0)
+        if any(m.word == "or" for m in self.row[before:i]):
+            known = same[-1].values or (same[-1].value,)
+            self.conditions[self.conditions.index(same[-1])] = Condition(item, "IN", values=(*known, value))
+            return True
+        hop = next((h for h in self.builder.hops if item.alias in (h.start, h.end)), None)
+        if hop is None or self.root not in (hop.start, hop.end) or item.alias == self.root:
+            return False
+        twin = self.builder.twin(hop, item.alias)
+        self.conditions.append(Condition(replace(item, alias=twin), "=", value))
+        return True
 
     def _dated_value(self, i: int) -> bool:
         """A condition for a quoted date after `before` or `after`."""
@@ -290,6 +360,8 @@ class ConditionReading:
 
     def _comparisons(self) -> None:
         for comparison in comparisons(self.row, self.limit_at):
+            if set(range(comparison.start, comparison.end)) & self.used:
+                continue
             target = self._compared(comparison)
             if target is None:
                 continue
@@ -351,7 +423,21 @@ class ConditionReading:
                 return self._number_item(mention, i)
             if mention.kind in (Kind.LABEL, Kind.VALUE):
                 break
-        return self._date_item(comparison) if comparison.year else None
+        if comparison.year:
+            return self._date_item(comparison)
+        return self._graded(comparison)
+
+    def _graded(self, comparison: Comparison) -> Item | None:
+        """The number of the root that an adjective compares: "longer than 10 km"."""
+        said = [m.word for m in self.row[comparison.start : comparison.end]]
+        words = next((COMPARED[word] for word in said if word in COMPARED), ())
+        for owned in self.vocabulary.properties:
+            if owned.owner == self.builder.label(self.root) and owned.words[0] in words:
+                return Item(self.root, owned.column.name, number=number_as_text(owned.column))
+        own = [owned.column for owned in self.vocabulary.properties if owned.owner == self.builder.label(self.root)]
+        numbers = [c for c in own if c.type.upper().startswith(("INT", "DOUBLE", "FLOAT")) and not dated(c)]
+        sized = {"larger", "bigger", "greater", "smaller", "over", "above", "under", "below"} & set(said)
+        return Item(self.root, numbers[0].name) if sized and len(numbers) == 1 else None
 
     def _kept_count(self, at: int) -> Item | None:
         """The root's property that keeps how many nodes of the label at a place it has."""
@@ -393,3 +479,18 @@ class ConditionReading:
             elif before in ("no", "without"):
                 self.conditions.append(Condition(Item(self._owner(owner), name), "IS NULL"))
                 self.used.add(i)
+
+
+def _participle(word: str) -> bool:
+    """Whether a word is a past participle, as far as its form tells."""
+    return word.endswith("ed") or word in IRREGULAR
+
+
+def _literal(row: list[Mention]) -> list[Mention]:
+    """The row with what is meant literally as a quotation: "contains the word Park"."""
+    for i in range(2, len(row)):
+        mention = row[i]
+        said = mention.kind in (Kind.WORD, Kind.VALUE, Kind.LABEL) and not mention.quoted and mention.text[:1].isupper()
+        if said and row[i - 1].word in QUOTING:
+            row[i] = replace(mention, kind=Kind.VALUE, name="", places=(), value=mention.text, quoted=True)
+    return row

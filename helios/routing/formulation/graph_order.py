@@ -9,6 +9,8 @@ from helios.routing.formulation.graph_plan import Aggregate, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
 from helios.routing.formulation.question_cues import (
     COMMON,
+    LEAST,
+    MOST,
     Superlative,
     aggregate_of,
     counted,
@@ -25,19 +27,59 @@ class OrderReading(ConditionReading, ABC):
     descending = True
     measure: Item | None = None
     """The aggregate that is returned beside what is grouped, or alone."""
+    alone = False
+    """True where the aggregate is over everything."""
     group: Item | None = None
     """A property that rows are grouped by in place of the root."""
 
+    spread: bool | None = None
+    """Whether rows go from the highest to the lowest, or the other way, with nothing said of what."""
+    beside: Item | None = None
+    """A second extreme: "the smallest and the largest size"."""
+
     def _orders(self) -> None:
+        self._spread()
+        if self._extremes():
+            return
         for superlative in superlatives(self.row):
-            if self.order is None and self.measure is None:
+            if self.order is None and self.measure is None and superlative.at not in self.used:
+                limit = self.limit
                 self._order(superlative)
+                if limit is None and any(m.word == "first" for m in self.row[superlative.at + 1 : superlative.at + 4]):
+                    self.limit = None  # "most members first" orders all rows
         if self.order is None and self.measure is None:
             self._order_by()
 
+    def _spread(self) -> None:
+        """ "From highest to lowest" as the order of what is measured."""
+        for i in range(len(self.row) - 2):
+            words = [m.word for m in self.row[i : i + 6] if m.word != "the"]
+            if words[0] == "from" and len(words) > 3 and words[2] == "to" and {words[1], words[3]} <= MOST | LEAST:
+                self.spread = words[1] in MOST
+                self.used |= {j for j in range(i, min(i + 6, len(self.row))) if self.row[j].word in MOST | LEAST}
+
+    def _extremes(self) -> bool:
+        """Both ends of a number over everything: "the lowest and the highest price of a room"."""
+        places = [i for i, m in enumerate(self.row) if m.word in MOST | LEAST and i not in self.used]
+        if len(places) < 2 or "and" not in [m.word for m in self.row[places[0] : places[1]]]:
+            return False
+        first, second = (self.row[i].word in MOST for i in places[:2])
+        between = {m.word for m in self.row[places[0] + 1 : places[1]]}
+        number = next((j for j in range(places[1] + 1, len(self.row)) if self.row[j].kind is Kind.PROPERTY), None)
+        if first == second or not between <= {"and", "the"} or number is None or self._each():
+            return False
+        item = self._number_item(self.row[number], number)
+        self.measure = replace(item, aggregate="max" if first else "min")
+        self.beside = replace(item, aggregate="max" if second else "min")
+        self.alone = True
+        self.used.update((*places[:2], number))
+        return True
+
     def _order(self, superlative: Superlative) -> None:
         at = superlative.at
-        if superlative.compares:
+        following = self.row[at + 1] if at + 1 < len(self.row) else None
+        named = following is not None and following.kind is Kind.PROPERTY and at + 1 not in self.used
+        if superlative.compares and not named:
             item = self._adjective(superlative)
             if item is not None:
                 if any(m.word in ("average", "avg") for m in self.row):
@@ -270,6 +312,10 @@ class OrderReading(ConditionReading, ABC):
         if mention.word == "who":
             return self.row[self.root_at + 1].word in ("has", "is", "was") if len(self.row) > 1 else False
         return singular(mention.word) == mention.word
+
+    @abstractmethod
+    def _each(self) -> bool:
+        """Whether something is asked for each of several."""
 
     @abstractmethod
     def _aggregated(self, j: int, aggregate: Aggregate) -> None:

@@ -4,7 +4,16 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from helios.routing.formulation.graph_plan import Hop, Node
+from helios.routing.formulation.word_forms import name_words, same_verb
 from helios.sources.descriptor import GraphSchema, RelationshipType
+
+MUTUAL = ("connect", "link", "border", "adjoin", "neighbour", "neighbor", "marry", "join")
+"""Verbs of relationships that hold in both directions."""
+
+
+def _mutual(type_: str) -> bool:
+    """Whether a relationship holds both ways, by its verb."""
+    return any(same_verb(name_words(type_)[0], verb) for verb in MUTUAL)
 
 
 @dataclass(slots=True)
@@ -55,9 +64,18 @@ class PatternBuilder:
             self._join(ends)
             start = self.find(ends.start)
             end = self.find(ends.end, other_than=start)
-        hop = Hop(f"r{len(self.hops)}", type_, start or self.add(ends.start), end or self.add(ends.end))
+        either_way = ends.start == ends.end and _mutual(type_)
+        start, end = start or self.add(ends.start), end or self.add(ends.end)
+        hop = Hop(f"r{len(self.hops)}", type_, start, end, either_way)
         self.hops.append(hop)
         return hop
+
+    def twin(self, hop: Hop, alias: str) -> str:
+        """Another node of the label of one end of a relationship, at the same other end."""
+        other = self.add(self.label(alias))
+        ends = (other, hop.end) if alias == hop.start else (hop.start, other)
+        self.hops.append(Hop(f"r{len(self.hops)}", hop.type, *ends, either_way=hop.either_way))
+        return other
 
     def reach(self, label: str) -> str:
         """A node of the label, connected to the pattern by the shortest way; LookupError where there is none."""

@@ -14,7 +14,9 @@ from helios.executors.values import Value
 from helios.routing.formulation.plan import PlanError
 
 Aggregate = Literal["count", "sum", "avg", "min", "max"]
-Operator = Literal["=", "<>", "<", "<=", ">", ">=", "CONTAINS", "STARTS WITH", "ENDS WITH", "IS NULL", "IS NOT NULL"]
+Operator = Literal[
+    "=", "<>", "<", "<=", ">", ">=", "CONTAINS", "STARTS WITH", "ENDS WITH", "IN", "IS NULL", "IS NOT NULL"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Condition:
     value: Value = None
     fold_case: bool = False
     any_of: bool = False
+    values: tuple[Value, ...] = ()
+    """What IN compares with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Hop:
     type: str
     start: str
     end: str
+    either_way: bool = False
+    """Drawn in either direction, as between neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +158,10 @@ def _patterns(plan: GraphPlan) -> list[str]:
         written.add(alias)
         return f"({alias}:{quoted(labels[alias])})"
 
-    parts = [f"{node(hop.start)}-[{hop.alias}:{quoted(hop.type)}]->{node(hop.end)}" for hop in plan.hops]
+    parts = [
+        f"{node(hop.start)}-[{hop.alias}:{quoted(hop.type)}]-{'' if hop.either_way else '>'}{node(hop.end)}"
+        for hop in plan.hops
+    ]
     return parts + [node(alias) for alias in labels if alias not in written]
 
 
@@ -175,6 +184,8 @@ def _condition(condition: Condition, writing: _Writing) -> str:
     text = _item(condition.item, writing)
     if condition.operator in ("IS NULL", "IS NOT NULL"):
         return f"{text} {condition.operator}"
+    if condition.operator == "IN":
+        return f"{text} IN {writing.bind(list(condition.values))}"
     value = writing.bind(condition.value)
     if condition.any_of:
         return f"{value} IN {text}"

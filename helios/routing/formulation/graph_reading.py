@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from helios.routing.formulation.graph_columns import is_list
+from helios.routing.formulation.graph_columns import dated, is_list
 from helios.routing.formulation.graph_order import OrderReading
 from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPlan, Item
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
@@ -12,14 +12,12 @@ from helios.routing.formulation.question_cues import (
     aggregate_of,
     counted,
 )  # fmt: skip
-from helios.routing.formulation.word_forms import singular
+from helios.routing.formulation.word_forms import IRREGULAR, singular
 
 
 class GraphReading(OrderReading):
     """One question read to the end."""
 
-    alone = False
-    """True where the aggregate is over everything."""
     shape = "list"
     dropped = 0
     """Properties that were asked for and that the shape has no place for."""
@@ -32,6 +30,7 @@ class GraphReading(OrderReading):
             return None
         self.root, self.root_at = self.builder.root(label), at
         try:
+            self._numbered()
             self._relationships()
             self._values()
             self._comparisons()
@@ -57,8 +56,23 @@ class GraphReading(OrderReading):
         if self.measure is not None:
             return
         for j, mention in enumerate(self.row):
-            if mention.kind in (Kind.LABEL, Kind.RELATIONSHIP) and counted(self.row, j) and self.order is None:
+            if mention.kind in (Kind.LABEL, Kind.RELATIONSHIP) and counted(self.row, j) and (
+                self.order is None or self._each_property()
+            ):  # fmt: skip
+                order, by = self.order, self._said_direction()
                 self._counted(j)
+                if order is not None and order == self.group:
+                    self.order, self.descending = order, by
+                return
+            if mention.kind is Kind.VALUE and j == self.root_at and counted(self.row, j) and self.order is None:
+                self.measure, self.alone = Item(self.root, None, "count"), True
+                return
+            if mention.kind is Kind.PROPERTY and j not in self.used and self.order is None and (
+                self._different() and counted(self.row, j) and not self._each()
+            ):  # fmt: skip
+                owner, name = self._choose(mention, j)
+                self.measure, self.alone = Item(self._owner(owner), name, "count", distinct=True), True
+                self.used.add(j)
                 return
             if mention.kind is Kind.PROPERTY and j not in self.used:
                 aggregate = aggregate_of(self.row, j)
@@ -69,19 +83,38 @@ class GraphReading(OrderReading):
     def _counted(self, j: int) -> None:
         mention = self.row[j]
         distinct = any(m.word in ("different", "distinct", "unique") for m in self.row[max(0, j - 2) : j])
-        if mention.kind is Kind.LABEL and mention.name == self.builder.label(self.root):
+        following = self.row[j + 1] if j + 1 < len(self.row) else mention
+        if mention.kind is Kind.LABEL and distinct and following.kind is Kind.PROPERTY:
+            owner, name = self._choose(following, j + 1)
+            self.measure, self.alone = Item(self._owner(owner), name, "count", distinct=True), True
+            self.used.add(j + 1)
+        elif mention.kind is Kind.LABEL and mention.name == self.builder.label(self.root):
             self.measure, self.alone = Item(self.root, None, "count", distinct=distinct), True
+            if self._each_property():
+                self._group_by()
+                self.alone = self.group is None
         else:
             self._count(j)
             self.order = None
             self.alone = self.root_at > j and not self._each()
         self.used.add(j)
 
+    def _said_direction(self) -> bool:
+        """Whether the largest come first, where a direction is said."""
+        return any(m.word in ("descending", "desc", "decreasing", "latest", "newest", "highest") for m in self.row)
+
+    def _each_property(self) -> bool:
+        """Whether a property stands behind "each"."""
+        return any(
+            self.row[j].kind is Kind.PROPERTY and self.row[j - 1].word in ("each", "per", "every")
+            for j in range(1, len(self.row))
+        )
+
     def _aggregated(self, j: int, aggregate: Aggregate) -> None:
         item = self._number_item(self.row[j], j)
         self.measure = replace(item, aggregate=aggregate)
         self.used.add(j)
-        self.alone = not self._each() and self.root_at > j and not self.limit
+        self.alone = not self._each() and self.root_at >= j and not self.limit
         if self._each():
             self._group_by()
 
@@ -122,6 +155,9 @@ class GraphReading(OrderReading):
         self.conditions += [Condition(item, "IS NOT NULL") for item in self._stored()]
         if order is None and self.measure is not None and not self.alone and self.limit:
             order = self.measure
+        if order is None and self.spread is not None and not self.alone:
+            numbers = [item for item in select if item.aggregate or (item.property and self._is_number(item))]
+            order, self.descending = (numbers[-1] if numbers else None), self.spread
         return GraphPlan(
             nodes=tuple(self.builder.nodes),
             hops=tuple(self.builder.hops),
@@ -134,6 +170,10 @@ class GraphReading(OrderReading):
             limit=self.limit,
             distinct=self._distinct(),
         )
+
+    def _is_number(self, item: Item) -> bool:
+        column = self.vocabulary.column(self._owner_name(item.alias), item.property or "")
+        return column.type.upper().startswith(("INT", "DOUBLE", "FLOAT", "LONG", "NUMBER")) or item.number
 
     def _against_average(self) -> bool:
         """Whether something is compared with an average in place of a number."""
@@ -153,12 +193,14 @@ class GraphReading(OrderReading):
     def _select(self) -> list[Item]:
         if self.alone and self.measure is not None:
             self.shape = "aggregate"
-            return [self.measure]
+            return [self.measure, *([self.beside] if self.beside is not None else [])]
         asked = self._asked()
         if self.measure is not None:
             self.shape = "group"
             self.dropped = sum(item.alias != self.root for item in asked)
-            return [self.group or self._shown(self.root), *(i for i in asked if i.alias == self.root), self.measure]
+            own = [item for item in asked if item.alias == self.root]
+            shown = self.group or self._shown(self.root)
+            return [*([] if self.group is None and self._told(shown, own) else [shown]), *own, self.measure]
         if self.order is not None:
             self.shape = "order"
             column = self.vocabulary.column(self._owner_name(self.order.alias), self.order.property or "")
@@ -169,7 +211,7 @@ class GraphReading(OrderReading):
     def _listed(self, asked: list[Item], order: list[Item]) -> list[Item]:
         shown = self._shown(self.root)
         if asked:
-            display = [shown] if shown not in asked and self._root_named() else []
+            display = [shown] if shown not in asked and self._root_named() and not self._told(shown, asked) else []
             return [*display, *asked, *order]
         if not self._beyond_root() and not order and not self._different():
             self.shape += " whole"
@@ -179,6 +221,11 @@ class GraphReading(OrderReading):
             return [shown, self._shown(self.builder.nodes[1].alias)]
         extra = [item for item in self.compared if item.alias in (self.root, *(h.alias for h in self.builder.hops))]
         return [shown, *(order or extra)]
+
+    def _told(self, shown: Item, asked: list[Item]) -> bool:
+        """Whether the properties that are asked for need no node beside them: different ones, or codes."""
+        own = [item for item in asked if item.alias == self.root]
+        return bool(own) and (self._different() or shown.property is None)
 
     def _beyond_root(self) -> bool:
         """Whether anything but the root is compared or ordered by, or a label beside the root was named."""
@@ -200,16 +247,24 @@ class GraphReading(OrderReading):
     def _asked(self) -> list[Item]:
         asked = []
         for i, mention in enumerate(self.row):
-            if mention.kind is not Kind.PROPERTY or i in self.used:
+            if mention.kind is not Kind.PROPERTY or i in self.used or self._only_when(i):
                 continue
             called = self._name_of(i)
             if called is None:
                 owner, name = self._choose(mention, i)
-                called = Item(self._owner(owner), name)
+                own = owner == self.builder.label(self.root)
+                called = Item(self.root if own else self._owner(owner), name)
             asked.append(called)
         asked += self._asked_beside()
         self.asked_for = {i for i, m in enumerate(self.row) if m.kind is Kind.PROPERTY and i not in self.used}
         return asked
+
+    def _only_when(self, i: int) -> bool:
+        """Whether "year" or "date" stands for another property: "in which year was it opened"."""
+        if self.row[i].word not in ("year", "date", "when"):
+            return False
+        others = [m for m in self.row[i + 1 : i + 8] if m.kind is Kind.PROPERTY and _past(m.word)]
+        return any(dated(self.vocabulary.column(*place)) for m in others for place in m.places)
 
     def _name_of(self, i: int) -> Item | None:
         """What "the names of the movies" means where movies have titles."""
@@ -241,3 +296,7 @@ class GraphReading(OrderReading):
         items = [self.order if self.limit is not None else None, self.group]
         plain = [item for item in items if item is not None and item.property is not None and item.aggregate is None]
         return [replace(item, number=False, length=False) for item in plain]
+
+
+def _past(word: str) -> bool:
+    return word.endswith("ed") or word in IRREGULAR

@@ -17,9 +17,38 @@ from helios.sources.descriptor import Column, GraphSchema
 TOKEN = re.compile(
     r"[‘'\"“](?P<quoted>[^'\"”’]+(?:'[a-z][^'\"”’]*)*)[’'\"”](?![a-z])|[$€£]?-?\d[\d,]*(?:\.\d+)?s?|[^\W_]+(?:['’_-][^\W_]+)*"
 )
+OWN = re.compile(r"['’]s$|(?<=s)['’]$")
 PERSON_WORDS = frozenset({"who", "whom", "whose", "person", "somebody", "someone", "anyone"})
 PERSON_LABELS = ("person", "user", "people", "member", "employee", "author", "customer", "player", "human")
 MAX_VALUE_WORDS = 7
+VERB_FORM = 0.89
+"""How far another form of its verb names a property: a relationship of that verb goes first."""
+UNITS = frozenset(
+    [
+        "km",
+        "m",
+        "cm",
+        "mm",
+        "mile",
+        "meter",
+        "metre",
+        "kg",
+        "g",
+        "lb",
+        "ton",
+        "usd",
+        "eur",
+        "gbp",
+        "dollar",
+        "euro",
+        "percent",
+        "pct",
+        "hour",
+        "minute",
+        "second",
+    ]
+)
+"""What stands behind a property's name and need not be said: lengthKm."""
 
 
 class Kind(StrEnum):
@@ -126,6 +155,9 @@ class GraphVocabulary:
         named = self._property(tokens, start)
         if is_quoted:
             return self._quoted(text, start, starting)
+        plain = starting if starting is not None and not starting.exact else None
+        if plain is not None and plain.end - start == 1:
+            starting = None
         if starting is not None and (named is None or starting.end - starting.start > named.end - named.start):
             return starting
         if named is not None and named.exact and named.end - start > 1:
@@ -143,6 +175,8 @@ class GraphVocabulary:
         naming = self._naming_word(text, start)
         if naming is not None:
             return naming
+        if plain is not None:
+            return plain
         amount = number(text)
         if amount is not None:
             return Mention(Kind.NUMBER, text, start, start + 1, value=amount)
@@ -169,7 +203,7 @@ class GraphVocabulary:
     def _label(self, tokens: list[tuple[str, bool]], start: int) -> Mention | None:
         for name in self.labels:
             words = name_words(name)
-            spoken = [text for text, is_quoted in tokens[start : start + len(words)] if not is_quoted]
+            spoken = [OWN.sub("", text) for text, is_quoted in tokens[start : start + len(words)] if not is_quoted]
             if len(spoken) == len(words) and all(map(same_noun, spoken, words)):
                 return Mention(Kind.LABEL, tokens[start][0], start, start + len(words), name=name)
         person = self.person_label()
@@ -201,10 +235,14 @@ class GraphVocabulary:
         best: tuple[float, int, list[Owned]] = (0.0, 0, [])
         for owned in self.properties:
             for length in range(min(4, len(tokens) - start), 0, -1):
+                if length == 1 and _counting(tokens, start):
+                    continue
                 if any(is_quoted for _, is_quoted in tokens[start : start + length]):
                     continue
-                spoken = [text for text, _ in tokens[start : start + length]]
-                fit = _name_fit([word.lower() for word in spoken], owned.words)
+                spoken = [
+                    part for text, _ in tokens[start : start + length] for part in text.lower().split("-") if part
+                ]
+                fit = _name_fit(spoken, owned.words)
                 if fit and (fit, length) > best[:2]:
                     best = (fit, length, [owned])
                 elif fit and (fit, length) == best[:2]:
@@ -215,6 +253,12 @@ class GraphVocabulary:
         text = " ".join(text for text, _ in tokens[start : start + length])
         places = tuple((owned.owner, owned.column.name) for owned in found)
         return Mention(Kind.PROPERTY, text, start, start + length, places=places, exact=fit >= 0.9)
+
+
+def _counting(tokens: Sequence[tuple[str, bool]], start: int) -> bool:
+    """Whether "number" counts what follows: "the number of seats"."""
+    following = tokens[start + 1][0].lower() if start + 1 < len(tokens) else ""
+    return tokens[start][0].lower() in ("number", "numbers") and following == "of"
 
 
 def _naming(words: Sequence[str], own: Sequence[str]) -> int:
@@ -246,7 +290,9 @@ def _name_fit(spoken: Sequence[str], words: Sequence[str]) -> float:
     if [word for word in said if word not in FUNCTION_WORDS] == [word for word in name if word not in ("is", "has")]:
         return 0.95
     if len(name) == 1 and len(said) <= 2 and same_verb(said[0], name[0]) and said[-1] in (said[0], "year", "date"):
-        return 0.9
+        return VERB_FORM if len(said) == 1 else 0.9
+    if len(name) == 2 and name[1] in UNITS and said == [name[0]]:
+        return 0.95
     if len(said) == 1 and len(name) == 2 and len(said[0]) > 3 and said[0] not in ("unit", "user", "number"):
         if said[0] == name[1] and name[1] not in ("name", "id", "count", "level", "date"):
             return 0.7
@@ -266,9 +312,14 @@ def _stored_values(tokens: list[tuple[str, bool]], source: Source) -> list[Menti
             continue
         for end in range(start + 1, min(len(tokens), start + MAX_VALUE_WORDS) + 1):
             words = tokens[start:end]
-            if any(quoted for _, quoted in words) or (start == 0 and end == 1) or not _capitalised(words):
+            if any(quoted for _, quoted in words) or (start == 0 and end == 1):
                 continue
-            runs.setdefault(" ".join(word for word, _ in words), []).append((start, end, False))
+            phrase = " ".join(word for word, _ in words)
+            if _capitalised(words):
+                runs.setdefault(phrase, []).append((start, end, False))
+            elif _telling(words):
+                for wording in dict.fromkeys((phrase, phrase.rpartition(" ")[0] + " " + singular(words[-1][0]))):
+                    runs.setdefault(wording.strip(), []).append((start, end, False))
     mentions = []
     places: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for hit in source.find_values(tuple(runs), limit=8) if runs else ():
@@ -278,14 +329,30 @@ def _stored_values(tokens: list[tuple[str, bool]], source: Source) -> list[Menti
             places.setdefault((hit.phrase, hit.value), []).append((hit.place[0], hit.place[1]))
     for (phrase, value), where in places.items():
         for start, end, is_quoted in runs[phrase]:
+            named = is_quoted or _capitalised(tokens[start:end])
+            if not named and value.lower() != phrase:
+                continue
             mentions.append(
                 Mention(
-                    Kind.VALUE, phrase, start, end, places=tuple(dict.fromkeys(where)), value=value, quoted=is_quoted
+                    Kind.VALUE, phrase, start, end, places=tuple(dict.fromkeys(where)), value=value, quoted=is_quoted,
+                    exact=named,
                 )
-            )
+            )  # fmt: skip
     return sorted(mentions, key=lambda m: (m.value != m.text, len(str(m.value))))
 
 
 def _capitalised(words: Sequence[tuple[str, bool]]) -> bool:
     first, last = words[0][0], words[-1][0]
     return first[:1].isupper() and (last[:1].isupper() or last[:1].isdigit()) and first.lower() not in FUNCTION_WORDS
+
+
+def _telling(words: Sequence[tuple[str, bool]]) -> bool:
+    """Whether words without capitals may be a value: few, and none of the language's own at either end."""
+    first, last = words[0][0], words[-1][0]
+    ends = {first.lower(), last.lower()}
+    return len(words) <= 3 and _ordinary(first) and _ordinary(last) and not ends & set(FUNCTION_WORDS)
+
+
+def _ordinary(word: str) -> bool:
+    """Whether a token is an ordinary word in lower case."""
+    return word.islower() and word.isalpha() and len(word) > 2

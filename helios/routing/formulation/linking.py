@@ -1,15 +1,16 @@
 """Spans of a question that name a table, a column or a stored value, with how surely they do."""
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import FUNCTION_WORDS, Token, similarity, synonyms
+from helios.routing.formulation.words import Token, lemma, similarity, synonyms
 from helios.sources.base import ValueHit
 
-LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if"})
+LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if", "per"})
 """Words of names that need not be said: Num_of_Staff is "staff"."""
 UNITS = (
     "unit", "million", "billion", "thousand", "km", "mile", "meter", "metre", "kg", "g", "lb", "usd", "eur", "dollar",
@@ -22,6 +23,11 @@ SEXES = {
     **dict.fromkeys(("male", "man", "men", "boy", "m"), "male"),
 }
 """How people and columns write a sex."""
+FLAG = 0.98
+"""A score of an adjective that a column of yes and no is called by."""
+NEGATIVE = re.compile(r"^(non-?|un|not-)(?=\w{4})")
+STATES = ("in", "on", "off", "out", "under", "not", "no", "at", "by")
+"""Small words that values begin with: in service, on loan, out of stock."""
 LONGEST = 6
 FOREIGN_WORD = 0.3
 """How much a word of a table's name counts that another table is called by: registrations of students and courses."""
@@ -67,12 +73,14 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
             span = tokens[start:end]
             if span[-1].quoted or not span[-1].lemma[0].isalnum():
                 break
-            if span[0].lemma in FUNCTION_WORDS - {"name", "number"} or span[-1].lemma in FUNCTION_WORDS - {"name"}:
+            if (span[0].small and span[0].lemma not in ("name", "number")) or (
+                span[-1].small and span[-1].lemma != "name"
+            ):
                 continue
-            if any(t.lemma in FUNCTION_WORDS - INNER for t in span[1:-1]):
+            if any(t.small and t.lemma not in INNER for t in span[1:-1]):
                 continue
             plural = {t.lemma for t in span[:-1] if t.lemma != t.text.lower() and not t.possessive}
-            words = [t.lemma for t in span if t.lemma not in FUNCTION_WORDS or t.lemma == "name"]
+            words = [t.lemma for t in span if not t.small or t.lemma == "name"]
             joint = next((end - i for i in range(end - 1, start, -1) if tokens[i].lemma in INNER - {"name"}), 0)
             tail = [t.lemma for t in span[len(span) - joint + 1 :]] if joint else []
             whole = joint and any(column.words == tuple(t.lemma for t in span) for column in schema.columns())
@@ -81,7 +89,11 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
             participle = len(words) > 1 and any(t.text.lower().endswith("ed") for t in span[1:])
             several = span[-1].lemma != span[-1].text.lower()
             shared = plural if not participle else set(words[:-1])
-            links += _links_of(words, start, end, schema, shared, joint, ROLES if several else ROLE)
+            role = ROLES if several else ROLE
+            links += [
+                link for link in _links_of(words, start, end, schema, shared, joint, role)
+                if link.column is not None or not len(words) > 1 or not _apart(plural, link.table, schema)
+            ]  # fmt: skip
             links += _called_by_initials(span, start, end, schema)
     return links
 
@@ -134,7 +146,16 @@ def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequenc
             column = ColumnRef(*hit.place)
             link = Link(start, end, hit.score, column.table, column, hit.value)
             links[start, end, column, hit.value] = link
-    return list(links.values())
+    same = {key[:3] for key, link in links.items() if str(link.value).lower() == _text(tokens, link).lower()}
+    return [
+        link
+        for key, link in links.items()
+        if key[:3] not in same or _text(tokens, link).lower() == str(link.value).lower()
+    ]
+
+
+def _text(tokens: Sequence[Token], link: Link) -> str:
+    return " ".join(token.text for token in tokens[link.start : link.end])
 
 
 def _wordings(span: Sequence[Token]) -> list[str]:
@@ -167,13 +188,59 @@ def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
     return links
 
 
+def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link]) -> list[Link]:
+    """The links, with columns of yes and no that an adjective names as values: "organic farms", "was cancelled"."""
+    flags = {column.ref: column.flag for column in schema.columns() if column.flag is not None}
+    if not flags:
+        return list(known)
+    tables = {link.start for link in known if link.column is None and link.whole}
+    links = []
+    for link in known:
+        flag = flags.get(link.column) if link.column is not None and not link.is_value else None
+        if flag is not None and link.whole and _adjective(tokens, link, tables):
+            link = replace(link, score=FLAG, value=flag[0])
+        links.append(link)
+    for place, token in enumerate(tokens):
+        word = NEGATIVE.sub("", token.lemma)
+        for column in schema.columns() if word != token.lemma and not token.quoted else ():
+            flag = flags.get(column.ref)
+            if flag is not None and _name_score([lemma(word)], _said(column), ()) > WHOLE:
+                links.append(Link(place, place + 1, FLAG, column.ref.table, column.ref, flag[1]))
+    return links
+
+
+def _adjective(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
+    """Whether a word says what something is: before its noun, or after "is" or "has been"."""
+    before = [token.lemma for token in tokens[max(0, link.start - 4) : link.start]]
+    if {"whether", "if"} & set(before):
+        return False
+    while before and before[-1] in ("not", "yet", "already", "also", "be", "ever", "currently", "still"):
+        if before.pop() == "be":
+            return True
+    end = link.end
+    while end + 1 < len(tokens) and tokens[end].lemma in ("and", "or"):
+        end += 2  # "commercial and non-commercial"
+    return end in tables or tokens[link.end - 1].lemma.endswith("ed")
+
+
+def _said(column: ColumnView) -> tuple[str, ...]:
+    """The words of a column's name without "is" and "has"."""
+    return column.words[1:] if len(column.words) > 1 and column.words[0] in ("be", "have") else column.words
+
+
 def _sayable(span: Sequence[Token]) -> bool:
     """Whether an unquoted span may be a value: it starts and ends with a word that says something."""
     first, last = span[0], span[-1]
     if first.number is not None and len(span) == 1:
         return False
-    ends = (first.lemma not in FUNCTION_WORDS or first.capital) and (last.lemma not in FUNCTION_WORDS or last.capital)
+    opening = len(span) > 1 and first.lemma in STATES and last.text.islower()
+    ends = (not first.small or first.capital or opening) and (not last.small or last.capital)
     return ends and first.text[0].isalnum() and last.text[-1].isalnum() and (len(first.text) > 1 or first.capital)
+
+
+def _apart(plural: set[str], name: str, schema: SchemaView) -> bool:
+    """Whether a plural names another table of its own: "nurses assigned" are nurses, not assignments."""
+    return any(len(t.words) == 1 and t.words[0] in plural and t.name != name for t in schema.tables.values())
 
 
 def _links_of(
@@ -230,7 +297,7 @@ def _key_words(table: TableView) -> tuple[str, ...]:
 
 def _column_score(words: list[str], column: ColumnView, table: TableView) -> float:
     context = table.words if column.key else (*table.words, *_key_words(table))
-    return _name_score(words, column.words, context)
+    return _name_score(words, _said(column) if column.flag is not None else column.words, context)
 
 
 def _name_score(words: list[str], name: tuple[str, ...], context: tuple[str, ...]) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from helios.routing.formulation.cues import Cue, Pattern, cues_at
 from helios.routing.formulation.linking import Link
-from helios.routing.formulation.words import FUNCTION_WORDS, Token
+from helios.routing.formulation.words import Token
 
 SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
 NEAR = 0.55
@@ -69,7 +69,8 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
             if any(word == "amount" and start + i in whole for i, word in enumerate(pattern.words)):
                 continue  # "total amount of", where an amount is a column
             after = best[start + len(pattern.words)]
-            worth = (0.17 if pattern.cue in SMALL else 0.55) * len(pattern.words) - 0.05
+            small = pattern.cue in SMALL and len(pattern.words) == 1
+            worth = (0.17 if small else 0.55) * len(pattern.words) - 0.05
             options.append((worth + after[0], [_cue(tokens, start, pattern), *after[1]]))
         for end, worth, piece in by_start.get(start, ()):
             options.append((worth + best[end][0], [piece, *best[end][1]]))
@@ -95,7 +96,7 @@ def _listed(pieces: list[Piece], tokens: Sequence[Token]) -> list[Piece]:
 def _linked(tokens: Sequence[Token], start: int, end: int, group: list[Link]) -> list[tuple[float, Piece]]:
     span = tokens[start:end]
     text = " ".join(t.text for t in span)
-    said = sum(t.lemma not in FUNCTION_WORDS or t.lemma in ("name", "number") for t in span)
+    said = sum(not t.small or t.lemma in ("name", "number") for t in span)
     pieces = []
     for cue, members in (
         (Cue.TABLE, [k for k in group if k.column is None]),

@@ -1,12 +1,10 @@
 """From a draft whose columns are settled to a plan: joins, groups, exclusions and set operations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from helios.executors.values import Value
-from helios.routing.formulation.conditions import NEGATED
 from helios.routing.formulation.cues import Cue
-from helios.routing.formulation.draft import Draft, Filter, Item
+from helios.routing.formulation.draft import Draft, Item
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import (
     ROWS,
@@ -22,6 +20,7 @@ from helios.routing.formulation.plan import (
     Term,
 )
 from helios.routing.formulation.pruning import pruned, tables_read
+from helios.routing.formulation.restrictions import USED, Restrictions, contrary_of, plain_number
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
@@ -37,9 +36,28 @@ def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None
 
 WHOLE = 0.9
 """A score from which a name is said in full."""
-USED = {stem(word) for word in ("used", "appear", "serve", "occur")}
 SHARED = {stem(word) for word in ("shared", "common", "same")}
 """Words of values that stand in two tables."""
+PEOPLE = frozenset(
+    [
+        "person",
+        "student",
+        "patient",
+        "guest",
+        "client",
+        "staff",
+        "people",
+        "human",
+        "man",
+        "woman",
+        "friend",
+        "pilot",
+        "coach",
+        "chef",
+    ]
+)
+DOING = ("er", "or", "ist", "ian", "ee")
+"""What names of people end with."""
 VERBS = ("live", "have", "own")
 """Verbs that tables of links are called by."""
 WAYS = {
@@ -49,13 +67,7 @@ WAYS = {
 """What schemas call the two ends of what goes from one place to another."""
 
 
-class _Planner:
-    def __init__(self, draft: Draft, settled: Settled, schema: SchemaView) -> None:
-        self.draft, self.settled, self.schema = draft, settled, schema
-        self.needed: list[str] = []
-        self.counts: list[Condition] = []
-        self.said = frozenset(stem(piece.text) for piece in draft.pieces if piece.cue == Cue.WORD)
-
+class _Planner(Restrictions):
     def plan(self) -> Plan | None:
         across = self._across()
         if across is not None:
@@ -71,10 +83,13 @@ class _Planner:
             select = [Term(naming)]
         if not select:
             return None
+        select = self._amount_itself(select, orders)
         entity = select[0].column.table if select[0].column is not None else self._main()
         if entity is None:
             return None
         where, absent = self._where(entity)
+        if self.draft.never is not None and not absent and (unused := self._unused(entity)) is not None:
+            absent[unused] = []
         if self.counts:
             having += self.counts
             group = group or self._entity(select)
@@ -87,7 +102,9 @@ class _Planner:
         if joined is None:
             return None
         joined = joined[0], tuple(self._said(join) for join in joined[1])
-        conditions, contrary = _contrary(where)
+        conditions, contrary = contrary_of(where)
+        if contrary is None and len(where) == 2 and self._two_rows(where):
+            conditions, contrary = (where[0],), where[1]
         exclusions = [self._exclusion(entity, table, filters) for table, filters in absent.items()]
         if any(exclusion is None for exclusion in exclusions):
             return None
@@ -102,12 +119,25 @@ class _Planner:
             other = self._without_count(plan, entity, where)
             return pruned(plan.with_(where=(), combined=(SetOperation.UNION, other)), self.schema)
         plan = self._each_once(self._with_many(plan, entity))
-        if self._exists(plan) or any(e is not None and e.term in select for e in exclusions):
+        if self._exists(plan) or self._once(plan) or any(e is not None and e.term in select for e in exclusions):
             plan = plan.with_(distinct=True)
         if contrary is not None:
             other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
             plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
         return pruned(plan, self.schema)
+
+    def _amount_itself(self, select: list[Term], orders: Sequence[Order]) -> list[Term]:
+        """ "What is the largest donation": of things without a name their amount."""
+        first = next((p for p in self.draft.pieces if p.cue != Cue.WORD), None)
+        item = self.draft.select[0] if len(self.draft.select) == 1 else None
+        if first is None or not first.text.startswith("what") or item is None or item.piece is None or not orders:
+            return select
+        term = orders[0].term
+        own = item.provisional and item.piece.cue == Cue.TABLE and term.column is not None and term.aggregate is None
+        if own and term.column == self._own_measure(self.draft.orders[0]) and self.draft.limit == 1:
+            named = self.schema.tables[item.piece.tables[0]].naming
+            return [Term(term.column)] if named is None else select
+        return select
 
     def _across(self) -> Plan | None:
         """A column that two tables have, joined by both, or, or not: "last names used by customers and by staff"."""
@@ -147,7 +177,9 @@ class _Planner:
         if len(set(others)) < 2:
             return join
         said = {stem(word) for piece in self.draft.pieces for word in piece.text.lower().split()}
-        said |= {stem(word) for way, words in WAYS.items() if stem(way) in said for word in words}
+        ways = {way for way, words in WAYS.items() if said & {stem(word) for word in words[1:]}}
+        ways = ways or {way for way in WAYS if stem(way) in said}
+        said = said - {stem(way) for way in WAYS} | {stem(word) for way in ways for word in WAYS[way]}
 
         named = {w for table in (join.left.table, join.right.table) for w in self.schema.tables[table].words}
 
@@ -156,6 +188,13 @@ class _Planner:
             return sum(stem(word) in said for word in words)
 
         return max([join, *others], key=heard)
+
+    def _once(self, plan: Plan) -> bool:
+        """Whether things are asked for that a condition on other rows may meet several times: each is one answer."""
+        if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
+            return False
+        named = all(item.provisional for item in self.draft.select)
+        return named and any(self._many(plan.select[0].column.table, t) for t in plan.tables if plan.select[0].column)
 
     def _exists(self, plan: Plan) -> bool:
         """Whether a table with several rows an entity is joined only because some of them exist."""
@@ -200,10 +239,6 @@ class _Planner:
         inner = Plan(plan.table, (Term(key),), plan.joins, plan.where)
         return Plan(plan.table, plan.select, where=((Condition(Term(key), Operator.IN, query=inner),),))
 
-    def _spoken(self) -> str | None:
-        """The table that is named first: "names of entrepreneurs", though other rows hold the names."""
-        return self.draft.mentions[0].tables[0] if self.draft.mentions else None
-
     def _near(self, piece: Piece, select: Sequence[Term]) -> str:
         """The table of a mention that is nearest to what is selected."""
         starts = [term.column.table for term in select if term.column is not None]
@@ -222,9 +257,6 @@ class _Planner:
         if counted and counted[0] is not None:
             return self._listed(counted[0])
         return next((column.table for column in self.settled.columns.values()), None)
-
-    def _need(self, tables: Iterable[str]) -> None:
-        self.needed += [table for table in tables if table not in self.needed]
 
     def _select(self) -> tuple[list[Term], list[ColumnRef]]:
         terms = [term for item in self.draft.select if (term := self._term(item)) is not None]
@@ -259,13 +291,33 @@ class _Planner:
             if column is not None and (item.piece is None or item.piece.cue == Cue.COLUMN):
                 self._need([self._listed(column)])
             return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
+        if column is None and table is not None and item.aggregate not in (None, Aggregate.COUNT):
+            measure = self._only_amount(table)
+            return Term(measure, item.aggregate) if measure is not None else None
         if column is None and table is not None:
             column = self._naming(table)
         one = self.draft.limit is not None and bool(self.draft.orders) and not item.total
         column = self._called(column) if column is not None and item.aggregate is None else column
         counted = Aggregate.SUM if item.total or (len(self.draft.select) == 1 and not one) else None
         aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
+        if item.provisional and column is not None and table is not None:
+            described = self.schema.tables[table].described if len(self.draft.select) == 1 else None
+            column = self._doer(table) or (described.ref if described is not None else column)
         return Term(column, aggregate) if column is not None else None
+
+    def _doer(self, table: str) -> ColumnRef | None:
+        """Who does what a table's rows are, where "who" asks and only these are named: the keeper of a garden."""
+        if not any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces[:2]):
+            return None
+        if len({p.tables[0] for p in self.draft.mentions if p.tables}) > 1 or _person(self.schema.tables[table].words):
+            return None
+        owners = dict.fromkeys(key.table for own, key in self.schema.refers if own.table == table != key.table)
+        doers = [name for name in owners if _person(self.schema.tables[name].words)] or list(owners)
+        naming = self.schema.tables[doers[0]].naming if len(doers) == 1 else None
+        if naming is None:
+            return None
+        self._need([table])
+        return naming.ref
 
     def _listed(self, column: ColumnRef) -> str:
         """The table that has a row for each of what is counted: models are those of the list that cars refer to."""
@@ -280,6 +332,9 @@ class _Planner:
         view = self.schema.column(column)
         if not any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces):
             return column
+        naming = self.schema.tables[column.table].naming
+        if view.numeric and not view.key and naming is not None and self._ordered(column):
+            return naming.ref  # "who earns the most"
         if not view.key or view.primary or not view.numeric or view.words[-1:] in (("id",), ("code",), ("number",)):
             return column
         for join in self.schema.joins.get(column.table, ()):
@@ -287,6 +342,13 @@ class _Planner:
             if join.left == column and naming is not None:
                 return naming.ref
         return column
+
+    def _ordered(self, column: ColumnRef) -> bool:
+        """Whether a superlative is all that a column is named for."""
+        pieces = {id(item.piece) for item in self.draft.select}
+        return len(pieces) == 1 and any(self.settled.of(item) == column for item in self.draft.orders) and all(
+            id(item.piece) in pieces for item in self.draft.orders
+        )  # fmt: skip
 
     def _amount(self, item: Item, column: ColumnRef | None) -> bool:
         """Whether a "number of" is stored in a column instead of being counted."""
@@ -306,8 +368,13 @@ class _Planner:
     def _group(self, select: list[Term], plain: list[ColumnRef]) -> list[ColumnRef]:
         group: list[ColumnRef] = []
         aggregated = any(term.aggregate is not None for term in select)
+        measured = {
+            t.column.table for t in select if t.column is not None and t.aggregate not in (None, Aggregate.COUNT)
+        }
         for item in self.draft.groups:
             column = self.settled.of(item)
+            if len(self.draft.groups) > 1 and item.piece is not None and measured & set(item.piece.tables[:1]):
+                continue  # "the average price per book of each author" is not one for each book
             if column is None and item.piece is not None and item.piece.tables:
                 group += self._group_by_table(item.piece.tables[0], select, plain, aggregated=aggregated)
             elif column is not None:
@@ -360,6 +427,9 @@ class _Planner:
         descending = bool(self.draft.descending)
         for item in self.draft.orders:
             column = self.settled.of(item)
+            if item.aggregate == Aggregate.COUNT and (measure := self._own_measure(item)) is not None:
+                orders.append(Order(Term(measure), descending))
+                continue
             if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
                 orders.append(Order(ROWS, descending))
                 if item.piece is not None and item.piece.tables:
@@ -372,6 +442,12 @@ class _Planner:
                 aggregates = [t.aggregate for t in select if t.column == column and t.aggregate is not None]
                 self._need([column.table])
                 view = self.schema.column(column)
+                spoken = self._spoken()
+                if item.many and item.aggregate is None and view.numeric and not view.key and not aggregates and (
+                    spoken is not None and spoken != column.table and self._many(spoken, column.table)
+                ):  # fmt: skip
+                    orders.append(Order(Term(column, Aggregate.SUM), descending))
+                    continue
                 if item.many and item.aggregate is None and view.text and not view.temporal and column not in plainly:
                     orders.append(Order(ROWS, descending))
                     continue
@@ -379,8 +455,28 @@ class _Planner:
                 aggregate = own or (aggregates[0] if aggregates else None)
                 orders.append(Order(Term(column, aggregate), descending != flipped))
         if not orders and self.draft.directed and select:
-            orders = [Order(select[0], descending)]
+            orders = [Order(self._measure(select) if self.draft.measured else select[0], descending)]
         return list(dict.fromkeys(orders))
+
+    def _own_measure(self, item: Item) -> ColumnRef | None:
+        """The only amount of what is asked for itself: "the largest donation" is that of the largest amount."""
+        piece = item.piece
+        if piece is None or not piece.tables or not all(chosen.piece is piece for chosen in self.draft.select):
+            return None
+        return self._only_amount(piece.tables[0]) if lemma(piece.text) == piece.text.lower() else None
+
+    def _only_amount(self, table: str) -> ColumnRef | None:
+        """The only number of a table's rows that is no key and no year."""
+        found = [c for c in self.schema.tables[table].columns if c.numeric and not c.key and not c.temporal]
+        return found[0].ref if len(found) == 1 else None
+
+    def _measure(self, select: Sequence[Term]) -> Term:
+        """What is selected that has more or less: an aggregate, or the last number that is no key."""
+        for term in reversed(select):
+            view = self.schema.column(term.column) if term.column is not None else None
+            if term.aggregate is not None or view is None or ((view.numeric or view.temporal) and not view.key):
+                return term
+        return select[0]
 
     def _having(self) -> list[Condition]:
         found = []
@@ -389,9 +485,9 @@ class _Planner:
                 self._need(part.piece.tables[:1])
             if part.item is not None and (column := self.settled.of(part.item)) is not None:
                 self._need([column.table])
-                found.append(Condition(Term(column, part.item.aggregate), part.operator, (_number(part.number),)))
+                found.append(Condition(Term(column, part.item.aggregate), part.operator, (plain_number(part.number),)))
             elif not (part.operator == Operator.GE and part.number == 1):
-                found.append(Condition(ROWS, part.operator, (_number(part.number),)))
+                found.append(Condition(ROWS, part.operator, (plain_number(part.number),)))
         return found
 
     def _mentioned(self, absent: dict[str, list[Condition]]) -> None:
@@ -411,163 +507,7 @@ class _Planner:
         path = self.schema.path(self.needed[:1], table) if self.needed else None
         return any(join.right.table in absent for join in path or ())
 
-    def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
-        """Conditions on the joined rows, and on rows of other tables that must not exist."""
-        where: list[tuple[Condition, ...]] = []
-        absent: dict[str, list[Condition]] = {}
-        for piece, _ in self.draft.absent[:1]:
-            own = next((link.column for link in piece.columns if link.table == entity and link.score > 0.9), None)
-            if piece.cue == Cue.COLUMN and own is not None:
-                where.append((Condition(Term(own), Operator.IS_NULL),))
-            else:
-                absent[self._nearest(entity, piece)] = []
-        for part in self.draft.filters:
-            condition = self._condition(part) if not part.inside else None
-            if condition is None or condition.term.column is None:
-                continue
-            table = condition.term.column.table
-            if self._counts(part, condition):
-                self._need([table])
-                number = part.value.number if part.value is not None else None
-                self.counts.append(Condition(ROWS, part.operator, (_number(number or 0.0),)))
-                continue
-            elsewhere = part.negated and table not in (entity, self._spoken()) and self._many(entity, table)
-            within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
-            if elsewhere or (absent and (table in absent or (within and table != entity))):
-                home = next(iter(absent), table) if within else table
-                absent.setdefault(home, []).append(condition)
-                continue
-            if part.negated:
-                condition = replace(condition, operator=NEGATED.get(condition.operator, condition.operator))
-            self._need([table])
-            if any(condition in some for some in where):
-                continue
-            same = where and where[-1][0].term == condition.term and condition.operator == Operator.EQ
-            listed = same and where[-1][0].operator == Operator.EQ and not self._together(condition)
-            if where and (part.alternative or listed):
-                where[-1] = (*where[-1], condition)
-            else:
-                where.append((condition,))
-        return where, absent
 
-    def _nearest(self, entity: str, piece: Piece) -> str:
-        """The table of a mention, of a column the one that the entity is nearest to."""
-        if piece.cue != Cue.COLUMN:
-            return piece.tables[0]
-        tables = dict.fromkeys(link.table for link in piece.columns if link.score > 0.9)
-        return min(tables, key=lambda table: len(self.schema.path([entity], table) or range(99)))
-
-    def _counts(self, part: Filter, condition: Condition) -> bool:
-        """ "More than one friend", where friends are names: how many there are is compared."""
-        if part.value is None or part.subject is None or part.value.cue != Cue.NUMBER or condition.term.column is None:
-            return False
-        view = self.schema.column(condition.term.column)
-        return part.subject.start == part.value.end and view.text and not view.temporal and not view.primary
-
-    def _start(self, part: Filter) -> int:
-        return max((p.start for p in (part.subject, part.value) if p is not None), default=0)
-
-    def _together(self, condition: Condition) -> bool:
-        """Whether two values joined by "and" must both be met by what is selected, each by a row of its own."""
-        counted = any(item.aggregate is not None for item in self.draft.select)
-        selected = {self.settled.of(item) for item in self.draft.select}
-        return self.draft.both or not (counted or condition.term.column in selected)
-
-    def _many(self, entity: str, table: str) -> bool:
-        """Whether an entity may have several rows of a table."""
-        path = self.schema.path([entity], table) or ()
-        return any(not self.schema.column(join.right).primary or len(self.schema.tables[join.right.table].keys) > 1
-                   for join in path)  # fmt: skip
-
-    def _condition(self, part: Filter) -> Condition | None:
-        column = self.settled.of(part)
-        if column is None:
-            return None
-        operator = part.operator
-        if id(part) in self.settled.flipped:
-            mirrored = {Operator.GT: Operator.LT, Operator.LT: Operator.GT, Operator.GE: Operator.LE}
-            operator = mirrored.get(operator, operator)
-        if part.average is not None:
-            inner = [c for other in self.draft.filters if other.inside and (c := self._condition(other)) is not None]
-            tables = [column.table, *(c.term.column.table for c in inner if c.term.column is not None)]
-            reached = self.schema.connect(tables)
-            where = tuple((c,) for c in inner) if reached is not None else ()
-            query = Plan(column.table, (Term(column, part.average),), reached[1] if reached is not None else (), where)
-            return Condition(Term(column), operator, query=query)
-        other = self._compared_row(part, column)
-        if other is not None:
-            return Condition(Term(column), operator, query=other)
-        values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
-        return Condition(Term(column), operator, values)
-
-    def _compared_row(self, part: Filter, column: ColumnRef) -> Plan | None:
-        """What a row that is named has in a column: "more than Jed" has."""
-        links = [link for link in (part.value.values if part.value is not None else ()) if link.table == column.table]
-        if part.operator in (Operator.EQ, Operator.NE) or not links or not self.schema.column(column).numeric:
-            return None
-        named = Condition(Term(links[0].column), Operator.EQ, (links[0].value,))
-        return Plan(column.table, (Term(column),), where=((named,),))
-
-    def _value(self, piece: Piece, column: ColumnRef, operator: Operator) -> Value:
-        if operator in (Operator.EQ, Operator.NE):
-            stored = [link for link in piece.values if link.column == column]
-            if stored:
-                return max(stored, key=lambda link: link.score).value
-        if piece.number is not None:
-            return _number(piece.number) if self.schema.column(column).numeric else piece.text.replace(",", "")
-        return piece.text
-
-    def _exclusion(self, entity: str, table: str, filters: list[Condition]) -> Condition | None:
-        """The entity's key is not among those that the other table's rows lead to."""
-        path = self.schema.path([entity], table, self.said)
-        if not path:
-            return None
-        selected = [self.settled.of(item) for item in self.draft.select if item.aggregate is None]
-        if not any(entity in piece.tables for piece in self.draft.mentions) and len(selected) == 1 and selected[0]:
-            column = selected[0]
-            having = tuple((condition,) for condition in filters)
-            return Condition(Term(column), Operator.NOT_IN, query=Plan(entity, (Term(column),), path, having))
-        first = path[0]
-        reached = self.schema.connect(
-            [
-                first.right.table,
-                *(j.right.table for j in path[1:]),
-                *(c.term.column.table for c in filters if c.term.column),
-            ]
-        )
-        if reached is None:
-            return None
-        joins = reached[1]
-        known = Condition(Term(first.right), Operator.NOT_NULL)
-        where = ((known,), *((condition,) for condition in filters))
-        query = Plan(first.right.table, (Term(first.right),), joins, where)
-        return Condition(Term(first.left), Operator.NOT_IN, query=query)
-
-
-def _number(number: float) -> int | float:
-    return int(number) if number.is_integer() else number
-
-
-def _contrary(
-    where: list[tuple[Condition, ...]],
-) -> tuple[tuple[tuple[Condition, ...], ...], tuple[Condition, ...] | None]:  # fmt: skip
-    """Two conditions on one column that no row can meet at once: the second becomes a plan of its own."""
-    for i, first in enumerate(where):
-        for second in where[i + 1 :]:
-            if len(first) > 1 or len(second) > 1 or first[0].term != second[0].term:
-                continue
-            operators = {first[0].operator, second[0].operator}
-            if operators == {Operator.EQ} or (
-                operators == {Operator.LT, Operator.GT} and not _overlap(first[0], second[0])
-            ):
-                rest = tuple(c for c in where if c is not first and c is not second)
-                return (*rest, first), second
-    return tuple(where), None
-
-
-def _overlap(first: Condition, second: Condition) -> bool:
-    low, high = (first, second) if first.operator == Operator.GT else (second, first)
-    if not low.values or not high.values:
-        return True
-    left, right = low.values[0], high.values[0]
-    return isinstance(left, int | float) and isinstance(right, int | float) and left < right
+def _person(words: Sequence[str]) -> bool:
+    """Whether a table's rows are people, by its name."""
+    return words[-1] in PEOPLE or words[-1].endswith(DOING)

@@ -74,16 +74,28 @@ LEAST = frozenset(["least", "fewest", "lowest", "smallest", "minimum", "min", "w
 ADJECTIVES: dict[str, tuple[tuple[str, ...], bool]] = {
     "expensive": (("price", "cost", "amount", "fee"), True), "costly": (("price", "cost", "amount"), True),
     "priciest": (("price", "cost"), True), "cheapest": (("price", "cost", "fee"), False),
-    "oldest": (("born", "birth", "birthday", "birthdate", "released", "created", "creation", "date", "year"), False),
-    "youngest": (("born", "birth", "birthday", "birthdate"), True),
-    "newest": (("released", "created", "creation", "date", "year", "published"), True),
+    "oldest": (("born", "birth", "birthday", "birthdate", "founded", "opened", "built", "established", "released",
+                "created", "creation", "date", "year"), False),
+    "youngest": (("born", "birth", "birthday", "birthdate", "founded"), True),
+    "newest": (("released", "created", "creation", "opened", "built", "founded", "date", "year", "published"), True),
     "recent": (("released", "created", "creation", "date", "year", "published", "born"), True),
     "recently": (("released", "created", "creation", "date", "year", "published"), True),
     "latest": (("released", "created", "creation", "date", "year", "published"), True),
     "earliest": (("released", "created", "creation", "date", "year", "published"), False),
-    "tallest": (("height",), True), "heaviest": (("weight",), True), "largest": (("size", "area", "population"), True),
+    "longest": (("length", "duration", "runtime", "distance"), True),
+    "shortest": (("length", "duration", "runtime", "distance"), False),
+    "tallest": (("height",), True),
+    "heaviest": (("weight",), True),
+    "largest": (("size", "area", "population"), True),
 }  # fmt: skip
 """What an adjective in a superlative compares, and whether the largest values come first."""
+COMPARED: dict[str, tuple[str, ...]] = {
+    "longer": ("length", "duration", "runtime", "distance"), "shorter": ("length", "duration", "runtime", "distance"),
+    "older": ("age",), "younger": ("age",), "cheaper": ("price", "cost", "fare", "fee"), "taller": ("height",),
+    "heavier": ("weight",), "faster": ("speed",), "bigger": ("size", "area", "population"),
+    "larger": ("size", "area", "population", "capacity"), "smaller": ("size", "area", "population", "capacity"),
+}  # fmt: skip
+"""What an adjective in a comparative compares."""
 NEGATIONS = frozenset(
     ["not", "no", "never", "without", "none", "isn't", "aren't", "hasn't", "haven't", "didn't", "doesn't", "weren't"]
 )
@@ -96,6 +108,8 @@ PARTS = {
     "begins": "STARTS WITH", "beginning": "STARTS WITH", "begin": "STARTS WITH", "ends": "ENDS WITH",
     "ending": "ENDS WITH", "end": "ENDS WITH", "described": "CONTAINS", "word": "CONTAINS", "phrase": "CONTAINS",
 }  # fmt: skip
+QUOTING = ("word", "words", "phrase", "text", "string", "substring", "letter", "letters")
+"""What is named by them is meant literally."""
 LINKING = frozenset((
     "than", "each", "per", "based", "order", "ordered", "ordering", "sorted", "by", "between", "exactly", "equal",
     "average", "mean", "total", "sum", "how", "many", "much", "including", "along", "database", "dataset", "graph",
@@ -204,6 +218,10 @@ def counted(row: Sequence[Mention], at: int) -> bool:
     before = [mention.word for mention in row[max(0, at - 4) : at]]
     if before[-2:] == ["how", "many"]:
         return True
+    many = next((i for i in range(at - 1, max(0, at - 4), -1) if row[i].word == "many"), None)
+    if many and row[many - 1].word == "how":
+        kinds = (Kind.PROPERTY, Kind.VALUE, Kind.LABEL)
+        return all(m.kind in kinds or m.word in ("different", "distinct", "unique") for m in row[many + 1 : at])
     for i, word in enumerate(before):
         if word in ("number", "count", "numbers") and all(
             other in ("of", "the", "total", "different", "distinct", "unique", "their", "all")

@@ -8,19 +8,20 @@ on the cues that wait for it.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from helios.routing.formulation.conditions import ConditionReader, Mode
+from helios.routing.formulation.conditions import Mode
 from helios.routing.formulation.cues import Cue, Grade
 from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
-from helios.routing.formulation.words import lemma
+from helios.routing.formulation.superlatives import SuperlativeReader
+from helios.routing.formulation.words import IRREGULAR, lemma
 
 BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
-MANY = ("most", "least", "fewest")
-"""Superlatives of how many there are."""
 NAMED = ("named", "called", "titled")
 """Words that say what follows is a name, and ask for none."""
+MEASURED = frozenset(["high", "highest", "large", "least", "most", "low", "lowest", "small", "big"])
+"""Words of directions of numbers."""
 AGGREGATES = (
     ("total", Aggregate.SUM),
     ("average", Aggregate.AVG),
@@ -34,7 +35,7 @@ def read(pieces: Sequence[Piece]) -> Draft:
     return _Reader(pieces).run()
 
 
-class _Reader(ConditionReader):
+class _Reader(SuperlativeReader):
     def run(self) -> Draft:
         steps: dict[Cue, Callable[[Piece], None]] = {
             Cue.ASK: self._ask, Cue.COUNT: self._count, Cue.AGGREGATE: self._aggregate, Cue.EACH: self._each,
@@ -59,12 +60,27 @@ class _Reader(ConditionReader):
             self._ask_attribute(piece, piece.payload)
             return
         seen = bool(self.draft.select or self.draft.mentions)
+        self._beside(piece)
         self.who = self.who or (piece.text == "who" and not seen)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
             self.mode = Mode.FILTER
         elif not seen or self.behind(Cue.COMMA, Cue.AND, Cue.END) or self.mode != Mode.FILTER:
             self.mode = Mode.SELECT
             self.subject = None
+
+    def _beside(self, piece: Piece) -> None:
+        """ "Which shops sell it, and at what price": what was asked for before is selected as well."""
+        before = [p.cue for p in self.pieces[: self.i - 1] if p.cue not in (Cue.WORD, Cue.PREPOSITION)]
+        first = [p for p in self.pieces if p.cue not in (Cue.WORD, Cue.SUPERLATIVE, Cue.NUMBER, Cue.DISTINCT)][:2]
+        asked = [p.cue for p in first] == [Cue.ASK, Cue.TABLE] and first[0].text in (
+            "which",
+            "what",
+            "what is",
+            "which is",
+        )
+        if asked and before[-1:] == [Cue.AND] and piece.text in ("what", "which", "how many"):
+            for item in self.draft.select[:1]:
+                item.provisional = False
 
     def _ask_attribute(self, piece: Piece, grade: Grade) -> None:
         """ "How old", "when" and "where" ask for an attribute; in the middle the last two open a filter."""
@@ -75,6 +91,7 @@ class _Reader(ConditionReader):
         self.draft.select.append(Item(None, grade=grade, near=piece))
 
     def _count(self, piece: Piece) -> None:
+        self._beside(piece)
         before = self.pieces[self.i - 2] if self.i >= 2 else None
         if before is not None and before.cue == Cue.COLUMN and piece.text.startswith("number"):
             return  # "the phone number of"
@@ -114,6 +131,8 @@ class _Reader(ConditionReader):
         ):
             selected.total = True
             return
+        if piece.text in ("in total", "overall", "altogether") and self._summed():
+            return
         if piece.text.startswith("on ") and selected is not None and self.ahead(Cue.COLUMN) is None:
             if selected.aggregate is None and selected.piece is not None:
                 selected.aggregate = piece.payload
@@ -126,104 +145,22 @@ class _Reader(ConditionReader):
         else:
             self.aggregates.append(piece.payload)
 
+    def _summed(self) -> bool:
+        """Whether "in total" sums what stands before it: the amount that is ordered by or asked for."""
+        items = self.draft.orders[-1:] or (self.draft.select[-1:] if self.mode == Mode.SELECT else [])
+        for item in items[:1]:
+            if item.aggregate is None and item.piece is not None and item.piece.cue == Cue.COLUMN and not item.many:
+                item.aggregate = Aggregate.SUM
+                return True
+        return False
+
     def _compared_with(self, aggregate: Aggregate) -> None:
         column = self.ahead(Cue.COLUMN)
         if column is not None:
             self.consume(column)
-        subject = self.subject or column
+        subject = column or self.subject
         self._add(Filter(subject, self.compare or Operator.GT, None, grade=self.grade, average=aggregate))
         self.inside = self.ahead(Cue.PREPOSITION, skip=()) is not None
-
-    def _superlative(self, piece: Piece) -> None:
-        grade = piece.payload if isinstance(piece.payload, Grade) else Grade(True)
-        if self._span_of_order(grade, piece):
-            return
-        if self.ahead(Cue.AGGREGATE, skip=()) is not None and self._most_in_all(grade):
-            return
-        skip = (Cue.WORD, Cue.PREPOSITION, Cue.DISTINCT)
-        number = self.ahead(Cue.NUMBER) or self._number_before()
-        if number is not None and number.number is not None:
-            self.draft.limit = int(number.number)
-            if number in self.pieces[self.i :]:
-                self.i = self.pieces.index(number) + 1
-        self.draft.limit = self.draft.limit or self.amount or 1
-        self.draft.descending = grade.more
-        target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, Cue.TIMES, skip=skip)
-        if target is not None and target.cue == Cue.TIMES:
-            self.draft.orders.append(Item(None, Aggregate.COUNT))
-            return
-        if target is not None and target.cue == Cue.COUNT:
-            self.consume(target)
-            self.superlative = grade
-            self._count(target)
-            return
-        if grade.attributes and not (target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)):
-            self.draft.orders.append(Item(None, grade=grade, near=piece))
-        elif target is not None and target.cue == Cue.COLUMN and number is not None and self._another(target):
-            self.consume(target)
-            self._select(target)  # "the top 3 days with the highest temperature"
-        elif target is not None and target.cue == Cue.COLUMN:
-            self._superlative_of(target, grade, many=piece.text.split()[-1] in MANY or "number" in piece.text)
-        elif target is not None:
-            self.consume(target)
-            self.draft.orders.append(Item(target, Aggregate.COUNT))
-        else:
-            self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade, near=piece))
-
-    def _another(self, piece: Piece) -> bool:
-        """Whether another superlative or an order follows."""
-        return any(p.cue in (Cue.SUPERLATIVE, Cue.ORDER) for p in self.pieces if p.start > piece.start)
-
-    def _span_of_order(self, grade: Grade, piece: Piece) -> bool:
-        """ "From the most expensive to the cheapest" orders all rows."""
-        to = self.ahead(Cue.PREPOSITION)
-        if to is None or to.text != "to" or not self.behind(Cue.PREPOSITION):
-            return False
-        self.consume(to)
-        other = self.ahead(Cue.SUPERLATIVE)
-        if other is not None:
-            self.consume(other)
-        self.draft.descending = grade.more
-        if not self.draft.orders:
-            column = None if grade.attributes else self.last_column
-            self.draft.orders.append(Item(column, grade=None if column else grade, near=piece))
-        return True
-
-    def _most_in_all(self, grade: Grade) -> bool:
-        """ "The highest total fee" orders by an aggregate of each entity's rows."""
-        aggregate = self.pieces[self.i].payload
-        self.i += 1
-        column = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.COUNT))
-        if (
-            column is None
-            or not isinstance(aggregate, Aggregate)
-            or (self.mode == Mode.SELECT and not self.draft.select)
-        ):
-            self.i -= 1
-            return False
-        self.consume(column)
-        self.draft.descending, self.draft.limit = grade.more, self.draft.limit or 1
-        self.draft.orders.append(Item(column, aggregate))
-        return True
-
-    def _superlative_of(self, column: Piece, grade: Grade, *, many: bool = False) -> None:
-        self.consume(column)
-        if self.mode == Mode.SELECT and not self.draft.select and not self.draft.mentions and not self.who:
-            self.draft.limit = None
-            if self.aggregates:
-                self._select(column)
-            self.extreme = Item(column, Aggregate.MAX if grade.more else Aggregate.MIN)
-            self.draft.select.append(self.extreme)
-        else:
-            self.draft.orders.append(Item(column, many=many))
-
-    def _number_before(self) -> Piece | None:
-        before = self.pieces[self.i - 2] if self.i >= 2 else None
-        return before if before is not None and before.cue == Cue.NUMBER else None
-
-    def _graded(self, column: Piece, grade: Grade) -> bool:
-        words = set(column.text.lower().split())
-        return bool(words & {*grade.attributes, *grade.inverse})
 
     def _each(self, piece: Piece) -> None:
         self.beside = bool(piece.text in BESIDE and self.mode == Mode.SELECT and self.draft.select)
@@ -236,6 +173,7 @@ class _Reader(ConditionReader):
     def _direction(self, piece: Piece) -> None:
         self.draft.descending = bool(piece.payload)
         self.draft.directed = True
+        self.draft.measured = bool(MEASURED & set(piece.text.split()))
         if self.mode != Mode.ORDER:
             self.mode = Mode.ORDER
 
@@ -252,6 +190,7 @@ class _Reader(ConditionReader):
             self.mode = Mode.SELECT
 
     def _or(self, piece: Piece) -> None:
+        self.negated = self.negated and not self.behind(Cue.COLUMN)
         self.connective = Cue.OR
 
     def _comma(self, piece: Piece) -> None:
@@ -265,6 +204,12 @@ class _Reader(ConditionReader):
         self.mode = Mode.FILTER
         if piece.text in ("whose", "with"):
             self.subject = None
+        following = self.pieces[self.i] if self.i < len(self.pieces) else None
+        if piece.text == "with" and following is not None and following.text in ("their", "its"):
+            column = self.ahead(Cue.COLUMN)
+            after = self.pieces[self.pieces.index(column) + 1].cue if column is not None else None
+            if after in (Cue.AND, Cue.COMMA, Cue.END):
+                self.mode = Mode.SELECT  # "songs with their lengths and titles"
 
     def _preposition(self, piece: Piece) -> None:
         self.after_of = True
@@ -299,13 +244,13 @@ class _Reader(ConditionReader):
         self.draft.mentions.append(piece)
         if self.each and piece.possessive and not self._aggregates_said():
             self.each, self.mode = False, Mode.SELECT  # "each owner's name" is the name of an owner
-        if self.each:
+        if self.each or self._by_kind(piece):
             self.draft.groups.append(Item(piece))
             self.each = False
             if self.mode == Mode.SELECT:
                 self.draft.select.append(Item(piece, provisional=True))
         elif self.aggregates and self.mode == Mode.SELECT and self.ahead(Cue.COLUMN, skip=()) is None:
-            pass
+            self.measured = self.measured or piece
         elif self.negated and (self.draft.select if main is None else main.tables[:1] != piece.tables[:1]):
             self._absent(piece)
         elif self.mode == Mode.SELECT and (not self.after_of or coordinated):
@@ -319,6 +264,15 @@ class _Reader(ConditionReader):
         self.after_of = False
         if self.distinct and self.draft.select:
             self.draft.distinct, self.distinct = True, False
+
+    def _by_kind(self, piece: Piece) -> bool:
+        """Whether an aggregate is computed "by" what a table holds: "the average donation by payment method"."""
+        before = self.pieces[max(0, self.i - 3) : self.i - 1]
+        noun = len(before) == 2 and before[0].cue in (Cue.TABLE, Cue.COLUMN) and not before[0].text.endswith("ed")
+        ends = self.ahead(Cue.END, Cue.COMMA, skip=()) is not None or self.i == len(self.pieces)
+        said = bool(self.aggregates) or any(item.aggregate is not None for item in self.draft.select)
+        singular = lemma(piece.text.split()[-1]) == piece.text.split()[-1].lower()
+        return noun and ends and said and singular and before[1].text == "by"
 
     def _aggregates_said(self) -> bool:
         """Whether anything in the question is counted or summed up."""
@@ -358,6 +312,8 @@ class _Reader(ConditionReader):
         if self._hints(piece):
             self.subject = piece if self.ahead(Cue.VALUE, skip=(Cue.WORD, Cue.PREPOSITION)) else self.subject
             return
+        if self._names_only(piece):
+            return
         self.last_column = piece
         if self.each and not self._aggregates_said() and not self.draft.select:
             self.each, self.mode = False, Mode.SELECT
@@ -366,8 +322,13 @@ class _Reader(ConditionReader):
             self.each = False
             self.after_of = False
             return
-        if self._lacking(piece):
+        either = self.ahead(Cue.OR, skip=()) is not None
+        if self._lacking(piece) and not either:
             self._absent(piece)
+        elif self._none_of(piece):
+            self._add(Filter(piece, Operator.IS_NULL, None))
+        elif self.mode == Mode.ORDER and piece.text.lower() in ("number", "count") and self._counts():
+            self.draft.orders.append(Item(None, Aggregate.COUNT))
         elif self.mode == Mode.ORDER:
             aggregate = self.aggregates.pop() if self.aggregates else None
             self.draft.orders.append(Item(piece, aggregate))
@@ -386,6 +347,14 @@ class _Reader(ConditionReader):
             self._select(piece)
         self.after_of = False
 
+    def _names_only(self, piece: Piece) -> bool:
+        """Whether "name" asks for no column of its own: "the names of the towns", where a town is a column."""
+        following = [p for p in self.pieces[self.i : self.i + 4] if p.cue != Cue.WORD][:2]
+        if lemma(piece.text) != "name" or [p.cue for p in following] != [Cue.PREPOSITION, Cue.COLUMN]:
+            return False
+        whole = any(link.whole and link.column is not None for link in following[1].links)
+        return following[0].text == "of" and whole and not following[1].tables
+
     def _of_it(self, column: Piece) -> bool:
         """Whether "whose" stands between a column and the piece that is read."""
         between = [p for p in self.pieces[: self.i - 1] if p.start >= column.end]
@@ -398,7 +367,10 @@ class _Reader(ConditionReader):
 
     def _hints(self, piece: Piece) -> bool:
         """Whether a column is only hinted at by a verb after what is asked for: "trips started from the station"."""
-        verb = " " not in piece.text and piece.text.endswith("ed") and not any(link.whole for link in piece.links)
+        partial = " " not in piece.text and not any(link.whole for link in piece.links)
+        verb = partial and piece.text.endswith("ed")
+        if partial and self.behind(Cue.TABLE) and self.ahead(Cue.SUPERLATIVE, skip=(Cue.WORD,)) is not None:
+            return verb or IRREGULAR.get(piece.text, piece.text) != piece.text  # "which shop sold the most books"
         return (
             verb
             and self.behind(Cue.TABLE, Cue.VALUE, Cue.RELATIVE, Cue.AND)
@@ -408,14 +380,31 @@ class _Reader(ConditionReader):
     def _lacking(self, piece: Piece) -> bool:
         """Whether nothing of a column is to be there: "who have no allergy"; a value or a comparison would follow."""
         has = ("have", "has", "having")
-        before = [p for p in self.pieces[: self.i - 1] if p.cue not in (Cue.WORD, Cue.DISTINCT) and p.text not in has]
+        passed = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
+        before = [p for p in self.pieces[: self.i - 1] if p.cue not in passed and p.text not in (*has, "with")]
         follows = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.LIKE, Cue.NOT, Cue.SUPERLATIVE,
                              skip=(Cue.WORD, Cue.PREPOSITION, Cue.COLUMN, Cue.TABLE))  # fmt: skip
         between = {p.text for p in self.pieces[: self.i - 1][-3:]}
-        said = bool({*has, "own", "possess", "any", "a"} & between) or (before and before[-1].text != "not")
+        said = bool({*has, "own", "possess", "any", "a", "an", "given"} & between) or (
+            before and before[-1].text != "not"
+        )
         if not (self.negated and before and before[-1].cue == Cue.NOT and follows is None and said):
             return False
         return bool(self.draft.mentions) and any(link.score > 0.9 for link in piece.columns)
+
+    def _counts(self) -> bool:
+        """Whether a count is selected."""
+        return any(item.aggregate is Aggregate.COUNT for item in self.draft.select)
+
+    def _none_of(self, piece: Piece) -> bool:
+        """Whether "no" stands before a column and nothing of it follows: "carries no cargo or was built in 1985"."""
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        ends = self.ahead(Cue.OR, Cue.AND, Cue.COMMA, Cue.END, skip=()) is not None
+        said = before is not None and before.cue == Cue.NOT and before.text == "no"
+        if not (self.negated and said and ends and self.draft.select) or piece.tables:
+            return False
+        self.negated = False
+        return True
 
     def _asked_anew(self) -> bool:
         """Whether "what" or "which" stands before a table, after something else was asked for."""
@@ -434,7 +423,7 @@ class _Reader(ConditionReader):
         """Whether a value or a comparison follows at once, so that the column filters instead of being selected."""
         stored = self.ahead(Cue.VALUE, skip=(Cue.WORD, Cue.PREPOSITION))
         following = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.NOT, Cue.LIKE)
-        if stored is not None and self.draft.mentions:
+        if stored is not None and (self.draft.mentions or self.draft.select):
             following = following or (stored if stored.values else None)
         if following is None or not (self.draft.select or self.draft.mentions):
             return False
@@ -453,6 +442,12 @@ class _Reader(ConditionReader):
 
     def _finish(self) -> None:
         draft = self.draft
+        if self.negated and not draft.absent and not any(f.negated for f in draft.filters):
+            place = max(i for i, p in enumerate(self.pieces) if p.cue == Cue.NOT)
+            draft.never = tuple(p.text for p in self.pieces[place + 1 :] if p.cue == Cue.WORD)
+        if self.measured is not None and self.aggregates and not any(item.aggregate for item in draft.select):
+            chosen = [item for item in draft.select if not item.provisional]
+            draft.select = [*chosen, Item(self.measured, self.aggregates[-1])]
         used = {id(f.subject) for f in draft.filters} | {id(item.piece) for item in draft.orders}
         draft.select += [Item(piece) for piece in self.trailing if id(piece) not in used]
         if draft.groups and not any(item.aggregate for item in draft.select):
@@ -461,6 +456,8 @@ class _Reader(ConditionReader):
                     item.piece.text.lower().split() if item.piece is not None and item.piece.cue == Cue.COLUMN else ()
                 )
                 item.aggregate = next((a for word, a in AGGREGATES if word in said), None)
+        if any(item.aggregate for item in draft.select) and not draft.groups:
+            draft.select = [item for item in draft.select if not self._qualifies(item)]
         if sum(not item.provisional for item in draft.select) > 1:
             draft.select = [item for item in draft.select if not (item.grade is not None and item.grade.any_type)]
         chosen = [item for item in draft.select if not item.provisional]
@@ -477,3 +474,12 @@ class _Reader(ConditionReader):
             draft.limit = 1
         if self.compare is not None and self.last_column is not None and self.aggregates:
             draft.filters.append(Filter(self.last_column, self.compare, None, average=self.aggregates[-1]))
+
+    def _qualifies(self, item: Item) -> bool:
+        """Whether a word only says what is measured, and names a column in part: "the total weight of honey"."""
+        piece = item.piece
+        if piece is None or item.aggregate is not None or piece.cue != Cue.COLUMN or any(k.whole for k in piece.links):
+            return False
+        place = next((i for i, other in enumerate(self.pieces) if other is piece), 0)
+        before = [p for p in self.pieces[:place] if p.cue != Cue.WORD][-2:]
+        return [p.cue for p in before] == [Cue.COLUMN, Cue.PREPOSITION] and before[1].text == "of"

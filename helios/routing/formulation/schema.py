@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from helios.executors.values import Value
+from helios.routing.formulation.dates import written
 from helios.routing.formulation.plan import ColumnRef, Join
 from helios.routing.formulation.words import lemma, name_words, stem
 from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
@@ -20,6 +22,10 @@ SHORT = ("id", "no", "code", "name")
 """What stands behind a table's first letters in names of keys, as in `aid` and `flno`."""
 
 
+FLAGS = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"))
+"""How columns of facts that hold or do not are written."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnView:
     """A column with the words of its name."""
@@ -33,6 +39,8 @@ class ColumnView:
     primary: bool
     text: bool
     samples: tuple[str, ...] = ()
+    flag: tuple[Value, Value] | None = None
+    """What says that a fact holds and what that it does not, of a column that holds nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,13 @@ class TableView:
             if named:
                 return min(named, key=lambda c: len(c.words))
         return None
+
+    @property
+    def described(self) -> ColumnView | None:
+        """What a list of codes and descriptions says of a code, where a row has no name."""
+        found = [c for c in self.columns if "description" in c.words and c.text]
+        coded = len(self.keys) == 1 and self.keys[0].text and len(self.columns) <= 3
+        return found[0] if coded and found and self.naming is None else None
 
 
 @dataclass
@@ -90,6 +105,11 @@ class SchemaView:
 
     def column(self, ref: ColumnRef) -> ColumnView:
         return next(column for column in self.tables[ref.table].columns if column.ref == ref)
+
+    @property
+    def dated(self) -> bool:
+        """Whether a column holds dates that start with the year."""
+        return any(written(column.samples) for column in self.columns())
 
     def columns(self) -> Iterable[ColumnView]:
         for table in self.tables.values():
@@ -172,13 +192,35 @@ def _column_view(
     words = name_words(column.name)
     if len(words) == 1:
         words = _unglued(words[0], own, said, key=column.name in foreign | primary)
+    if words[-1:] == ("name",) and len(words) > 1 and NUMERIC.search(column.type):
+        words = words[:-1]  # distance_nm is in nautical miles
+    if written(column.samples) and words[-1] in ("on", "at"):
+        words = (*words[:-1], "date")
     numeric = NUMERIC.search(column.type) is not None or _numbers(column.samples)
     temporal = TEMPORAL.search(column.type) is not None or bool({"date", "year", "time"} & set(words))
+    temporal = temporal or written(column.samples)
     return ColumnView(
         ColumnRef(table, column.name), words, numeric, temporal, key=column.name in foreign | primary,
         primary=column.name in primary, text=not NUMERIC.search(column.type) and not _numbers(column.samples),
-        samples=column.samples,
+        samples=column.samples, flag=None if column.name in foreign | primary else _flag(column, words),
     )  # fmt: skip
+
+
+def _flag(column: Column, words: tuple[str, ...]) -> tuple[Value, Value] | None:
+    """How a column says yes and no, where its values say nothing else; 0 and 1 both have to occur in it."""
+    stored = {sample.strip().lower(): sample.strip() for sample in column.samples}
+    pair = next((pair for pair in FLAGS if stored and stored.keys() <= set(pair)), None)
+    if pair is None:
+        return None
+    if re.search("bool", column.type, re.IGNORECASE) and pair in FLAGS[2:]:
+        return True, False
+    if pair == FLAGS[-1]:
+        if len(stored) < 2 and words[0] not in ("be", "have"):
+            return None
+        return (1, 0) if NUMERIC.search(column.type) else pair
+    like = next(iter(stored.values()))
+    yes, no = (word.upper() if like.isupper() else word.title() if like.istitle() else word for word in pair)
+    return stored.get(pair[0], yes), stored.get(pair[1], no)
 
 
 def _unglued(word: str, table_words: tuple[str, ...], said: set[str], *, key: bool) -> tuple[str, ...]:

@@ -4,14 +4,14 @@ A mention's options are scored by its words, by the tables named near it, and by
 they should need few tables.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import product
 from math import prod
 
 from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.dates import DATE, YEARS
 from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece
@@ -28,7 +28,8 @@ SELF = 0.4
 """What a column that is asked for loses where the question gives its value."""
 AGAIN = 0.6
 """What ordering by a selected column gains."""
-DATE = re.compile(r"\d{4}-\d\d-\d\d")
+AMOUNTS = ("more than", "less than", "fewer than", "greater than", "in excess of", "exceeding", "exceed", "exceeds")
+"""Comparisons of amounts, not of years."""
 OWNERS = ("its", "their", "his", "her")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
@@ -162,6 +163,10 @@ class _Surroundings:
             links = ()
         stored = {link.column for link in links}
         at = part.value or part.subject
+        if part.subject is not None and part.value is not None and DATE.fullmatch(part.value.text):
+            dates = [k for k in part.subject.columns if k.column and self.schema.column(k.column).temporal]
+            if not dates:
+                return list(self._temporal(part.value))
         if part.subject is not None and part.subject.columns:
             found = [self._option(link, part.subject, filtering=True) for link in part.subject.columns]
             met = [Option(o.column, o.score + 0.6, o.words) for o in found if o.column in stored]
@@ -175,9 +180,9 @@ class _Surroundings:
             return list(self._attributes(part.grade, self.nearest(at)))
         if part.value is not None and part.value.cue == Cue.NUMBER:
             return list(self._numeric(part))
+        if part.value is not None and DATE.fullmatch(part.value.text):
+            return list(self._temporal(part.value))
         table = self.nearest(at)
-        if table and part.value is not None and DATE.fullmatch(part.value.text):
-            return [Option(c.ref, 0.5, 0.7) for c in self.schema.tables[table].columns if c.temporal]
         naming = self.schema.tables[table].naming if table else None
         return [Option(naming.ref, 0.6, 0.8)] if naming is not None else []
 
@@ -202,18 +207,27 @@ class _Surroundings:
         columns = self.schema.tables[table].columns
         before = self.left(part.value) or self.right(part.value)
         tables = before.tables if before is not None and table in before.tables else (table,)
-        if 1000 <= part.value.number <= 2100 and (part.operator != Operator.EQ or self.dated(part.value)):
-            joined = {join.right.table: None for name in tables for join in self.schema.joins.get(name, ())}
-            near = [c for name in joined for c in self.schema.tables[name].columns]
-            own = [c for name in tables for c in self.schema.tables[name].columns if c.temporal]
-            said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
-            told = [c for c in near if c.temporal and said & {stem(word) for word in c.words}]  # "registered in 2016"
-            yield from (Option(c.ref, 0.9, 0.7) for c in told)
-            yield from (Option(c.ref, 0.5, 0.6) for c in own or near if c.temporal and c not in told)
+        dated = self.dated(part.value) if part.operator == Operator.EQ else not self.amount(part.value)
+        if part.value.number in YEARS and dated:
+            yield from self._temporal(part.value, tables)
             return
         measures = [c for c in columns if c.numeric and not c.key]
         if len(measures) == 1:
             yield Option(measures[0].ref, 0.4, 0.5)
+
+    def _temporal(self, value: Piece, tables: Sequence[str] = ()) -> Iterator[Option]:
+        """Columns of dates and years for a date: those that a verb tells, those of the table spoken of, and others."""
+        before = self.left(value) or self.right(value)
+        near = self.nearest(value)
+        near = near or next((link.table for p in self.pieces for link in p.columns[:1]), None)
+        tables = tables or (before.tables if before is not None else (near,) if near is not None else ())
+        joined = {join.right.table: None for name in tables for join in self.schema.joins.get(name, ())}
+        beside = [c for name in joined for c in self.schema.tables[name].columns if c.temporal]
+        own = [c for name in tables for c in self.schema.tables[name].columns if c.temporal]
+        said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
+        told = [c for c in beside if said & {stem(word) for word in c.words}]  # "registered in 2016"
+        yield from (Option(c.ref, 0.9, 0.7) for c in told)
+        yield from (Option(c.ref, 0.5, 0.6) for c in own or beside if c not in told)
 
     def _attributes(self, grade: Grade, near: str | None) -> Iterator[Option]:
         for words, flipped in ((grade.attributes, False), (grade.inverse, True)):
@@ -263,6 +277,11 @@ class _Surroundings:
         """Whether "in" or the like stands before a number, so that it is a year."""
         before = next((p for p in reversed(self.pieces) if p.end <= piece.start), None)
         return before is not None and before.text in ("in", "since", "during", "on")
+
+    def amount(self, piece: Piece) -> bool:
+        """Whether "more than" or the like stands before a number, so that it is no year."""
+        before = next((p for p in reversed(self.pieces) if p.end <= piece.start), None)
+        return before is not None and before.text in AMOUNTS
 
     def left(self, piece: Piece) -> Piece | None:
         """The nearest table named before a piece."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 TOKEN = re.compile(
     r"[\"“”«»](?P<double>[^\"“”«»]+)[\"“”«»]|(?<!\w)['‘’`](?P<single>[^'‘’`]+(?:['’]\w[^'‘’`]*)?)['‘’`](?!\w)"
-    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|\d+(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*)(?P<own>['’]s\b|(?<=s)['’](?=\s))?|(?P<mark>[,;?.!:()%])"
+    r"|(?P<word>(?P<date>\d{4}-\d\d-\d\d)|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\w)|\d+(?:\.\d+)?(?!\w)|[\w#]+(?:[-.]\w+)*(?:\+{1,2}|(?<=\b[A-Z])-|(?<=\b[A-Z][A-Z])-)?(?!\w))(?P<own>['’]s\b|(?<=s)['’](?=\s))?|(?P<mark>[,;?.!:()%])"
 )
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[a-zA-Z])(?=\d)")
 NUMBER_WORDS = {
@@ -26,6 +26,8 @@ IRREGULAR = {
     "bought": "buy", "taught": "teach", "gave": "give", "given": "give", "ran": "run", "held": "hold", "born": "birth",
     "spent": "spend", "lost": "lose", "led": "lead", "paid": "pay", "took": "take", "taken": "take", "sang": "sing",
     "built": "build", "ids": "id", "buses": "bus", "indices": "index", "analyses": "analysis", "criteria": "criterion",
+    "diagnoses": "diagnosis", "theses": "thesis", "crises": "crisis", "hypotheses": "hypothesis", "shelves": "shelf",
+    "knives": "knife", "wolves": "wolf",
     "colour": "color", "colours": "color", "centre": "center", "theatre": "theater",
     "programme": "program", "licence": "license", "weigh": "weight", "weighs": "weight", "weighing": "weight",
     "weighed": "weight", "gender": "gender",
@@ -38,7 +40,10 @@ ABBREVIATIONS = {
     "org": "organization", "cat": "category", "cust": "customer", "prod": "product", "inv": "invoice",
     "acct": "account", "lang": "language", "lat": "latitude", "lon": "longitude", "lng": "longitude", "loc": "location",
     "mgr": "manager", "gov": "government", "univ": "university", "sec": "second", "pop": "population",
-    "temp": "temperature", "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
+    "temp": "temperature", "nm": "name", "cd": "code", "dt": "date", "cls": "class", "typ": "type", "wt": "weight",
+    "ht": "height", "spd": "speed", "cap": "capacity", "vol": "volume", "hrs": "hours", "mins": "minutes",
+    "sal": "salary", "bal": "balance", "maint": "maintenance", "tot": "total", "val": "value", "bldg": "building",
+    "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
 }  # fmt: skip
 """What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
 SAID = ("max", "min", "avg", "num", "qty", "dept", "dob")
@@ -68,18 +73,26 @@ SYNONYMS = (
     "kind type category",
     "people person",
     "day date",
+    "kg kilogram kilo",
+    "percent percentage",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
+VOWELS = frozenset("aeiou")
 NOUN_ENDINGS = ("tion", "sion", "val", "ture", "ance", "ence")
-SUFFIXES = ("ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
+SUFFIXES = ("able", "ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
 _FUNCTION_WORDS = """
     a an the of in on at by for from to with and or as is are was were be been being do does did has have had
     that which who whom whose what where when how there this these those it its they them their he she his her him all
     any some each every we our us you your i me my please also then than so such if into onto over about per
     list show find give return tell display get select name names many much can could would will shall may
     both either only other well not no never without than more most less least per between nor neither
+    out up off down away
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+REQUESTED = frozenset(
+    ["shows", "lists", "finds", "gives", "returns", "tells", "displays", "gets", "selects", "reports"]
+)
+"""Words that ask for something in the singular alone: "find" is a request, "finds" are things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,11 @@ class Token:
     quoted: bool = False
     number: float | None = None
     possessive: bool = False
+
+    @property
+    def small(self) -> bool:
+        """Whether the word says nothing of what is asked about."""
+        return self.lemma in FUNCTION_WORDS and self.text.lower() not in REQUESTED
 
     @property
     def capital(self) -> bool:
@@ -133,6 +151,8 @@ def lemma(word: str) -> str:
         return word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes", "zes", "uses")):
         return word[:-2] if not word.endswith("uses") else word[:-1]
+    if len(word) > 5 and word.endswith("oes"):
+        return word[:-2]
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         return word[:-1]
     return word
@@ -183,13 +203,23 @@ def similarity(word: str, other: str) -> float:
         return 0.8
     if min(len(word), len(other)) >= 3 and stem(word) == stem(other):
         return 0.85
+    if _shortened(other, word):
+        return 0.8
     short, long = sorted((word, other), key=len)
     rest = len(long) - len(short)
     if long.startswith(short) and rest >= 3 and len(short) >= (3 if short == other and rest >= 4 else 5):
         return 0.6
-    if len(short) >= 4 and long.endswith(short):
+    if len(short) >= 4 and long.endswith(short) and not long.endswith("ity"):
         return 0.6
     return 0.6 if _noun_of(word, other) or _noun_of(other, word) else 0.0
+
+
+def _shortened(name: str, word: str) -> bool:
+    """Whether a name's word is a longer word without its vowels: grp for group, pymt for payment."""
+    if not 3 <= len(name) < len(word) or name[0] != word[0] or not VOWELS.isdisjoint(name[1:]):
+        return False
+    letters = iter(word)
+    return all(letter in letters for letter in name) and name[-1] in word[len(name) - 1 :]
 
 
 def _noun_of(verb: str, noun: str) -> bool:

@@ -9,7 +9,8 @@ from helios.routing.formulation.words import lemma, name_words, similarity, toke
     ("word", "expected"),
     [
         ("cities", "city"), ("boxes", "box"), ("classes", "class"), ("status", "status"), ("people", "person"),
-        ("has", "have"), ("gas", "gas"), ("IDs", "id"), ("nationalities", "nationality"),
+        ("has", "have"), ("gas", "gas"), ("IDs", "id"), ("nationalities", "nationality"), ("diagnoses", "diagnosis"),
+        ("heroes", "hero"),
     ],
 )  # fmt: skip
 def test_lemma(word, expected):
@@ -23,6 +24,7 @@ def test_lemma(word, expected):
         ("CustName", ("customer", "name")), ("StuID", ("student", "id")),
         ("LName", ("last", "name")), ("ref_colors", ("color",)), ("HTTPStatus", ("http", "status")),
         ("Official_ratings_(millions)", ("official", "rating", "million")), ("apt_feature_1", ("apt", "feature", "1")),
+        ("dep_nm", ("dep", "name")), ("loco_cls", ("loco", "class")), ("max_spd", ("maximum", "speed")),
     ],
 )  # fmt: skip
 def test_words_of_a_name(name, words):
@@ -48,3 +50,12 @@ def test_similarity_falls_with_distance():
     assert similarity("cost", "price") == 0.8
     assert similarity("count", "country") == 0.0
     assert similarity("cat", "category") < 0.8
+    assert similarity("group", "grp") == similarity("payment", "pymt") == 0.8
+    assert similarity("capacity", "city") == similarity("gravel", "grp") == 0.0
+    assert similarity("valuable", "value") >= 0.8
+
+
+def test_signs_belong_to_their_word_and_plurals_are_no_requests():
+    assert [token.text for token in tokenise("O+ or AB-, a C++ list of non-members")][:3] == ["O+", "or", "AB-"]
+    assert "C++" in [token.text for token in tokenise("in C++?")]
+    assert [token.small for token in tokenise("find finds")] == [True, False]

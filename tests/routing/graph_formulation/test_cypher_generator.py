@@ -47,6 +47,8 @@ def generator():
         ("What are the titles of the books that are not lent?", [("Salt",), ("The Long Pier",)]),
         ("What are the names of the books on the shelf 'Land'?", [("North Wind",)]),
         ("Which books have more than 250 pages and who wrote them?", [("North Wind", "Ida Berg")]),
+        ("Who wrote 'Salt' or 'The Long Pier'?", [("Ida Berg",), ("Tom Lund",), ("Eva Holm",)]),
+        ("What are the smallest and the largest price of a book?", [(7.0, 15.0)]),
         ("Which books with fewer than 100 pages stand on the shelf 'Sea'?", [("Salt", 90)]),
     ],
 )

@@ -1,0 +1,239 @@
+"""Which rows a plan keeps: comparisons, rows of other tables that must not exist, and dates as columns write them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from helios.executors.values import Value
+from helios.routing.formulation.conditions import NEGATED
+from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.dates import DATE, YEARS, within
+from helios.routing.formulation.draft import Draft, Filter
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import ROWS, ColumnRef, Condition, Operator, Plan, Term
+from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.settling import Settled
+from helios.routing.formulation.words import stem
+
+USED = {stem(word) for word in ("used", "appear", "serve", "occur")}
+
+
+class Restrictions:
+    """The conditions of a draft whose columns are settled, and the tables that they need."""
+
+    def __init__(self, draft: Draft, settled: Settled, schema: SchemaView) -> None:
+        self.draft, self.settled, self.schema = draft, settled, schema
+        self.needed: list[str] = []
+        self.counts: list[Condition] = []
+        self.said = frozenset(stem(piece.text) for piece in draft.pieces if piece.cue == Cue.WORD)
+
+    def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
+        """Conditions on the joined rows, and on rows of other tables that must not exist."""
+        where: list[tuple[Condition, ...]] = []
+        absent: dict[str, list[Condition]] = {}
+        for piece, _ in self.draft.absent[:1]:
+            own = next((link.column for link in piece.columns if link.table == entity and link.score > 0.9), None)
+            if piece.cue == Cue.COLUMN and own is not None:
+                where.append((Condition(Term(own), Operator.IS_NULL),))
+            else:
+                absent[self._nearest(entity, piece)] = []
+        for part in self.draft.filters:
+            condition = self._condition(part) if not part.inside else None
+            if condition is None or condition.term.column is None:
+                continue
+            table = condition.term.column.table
+            if self._counts(part, condition):
+                self._need([table])
+                number = part.value.number if part.value is not None else None
+                self.counts.append(Condition(ROWS, part.operator, (plain_number(number or 0.0),)))
+                continue
+            elsewhere = part.negated and table not in (entity, self._spoken()) and self._many(entity, table)
+            within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
+            if elsewhere or (absent and (table in absent or (within and table != entity))):
+                home = next(iter(absent), table) if within else table
+                absent.setdefault(home, []).append(condition)
+                continue
+            if part.negated:
+                condition = replace(condition, operator=NEGATED.get(condition.operator, condition.operator))
+            self._need([table])
+            if any(condition in some for some in where):
+                continue
+            same = where and where[-1][0].term == condition.term and condition.operator == Operator.EQ
+            listed = same and where[-1][0].operator == Operator.EQ and not self._together(condition)
+            if where and (part.alternative or listed):
+                where[-1] = (*where[-1], condition)
+            else:
+                where.append((condition,))
+        return where, absent
+
+    def _nearest(self, entity: str, piece: Piece) -> str:
+        """The table of a mention, of a column the one that the entity is nearest to."""
+        if piece.cue != Cue.COLUMN:
+            return piece.tables[0]
+        tables = dict.fromkeys(link.table for link in piece.columns if link.score > 0.9)
+        return min(tables, key=lambda table: len(self.schema.path([entity], table) or range(99)))
+
+    def _unused(self, entity: str) -> str | None:
+        """The table whose rows speak of an entity that has "never been used": the only one, or one the verb names."""
+        speaking = dict.fromkeys(own.table for own, key in self.schema.refers if key.table == entity)
+        said = {stem(word) for word in self.draft.never or ()}
+        named = [
+            t for t in speaking
+            if any(stem(said) in (w, stem(w)) for said in self.draft.never or () for w in self.schema.tables[t].words)
+        ]  # fmt: skip
+        if len(named) == 1:
+            return named[0]
+        return next(iter(speaking)) if len(speaking) == 1 and said & USED else None
+
+    def _counts(self, part: Filter, condition: Condition) -> bool:
+        """ "More than one friend", where friends are names: how many there are is compared."""
+        if part.value is None or part.subject is None or part.value.cue != Cue.NUMBER or condition.term.column is None:
+            return False
+        view = self.schema.column(condition.term.column)
+        return part.subject.start == part.value.end and view.text and not view.temporal and not view.primary
+
+    def _start(self, part: Filter) -> int:
+        return max((p.start for p in (part.subject, part.value) if p is not None), default=0)
+
+    def _together(self, condition: Condition) -> bool:
+        """Whether two values joined by "and" must both be met by what is selected, each by a row of its own."""
+        counted = any(item.aggregate is not None for item in self.draft.select)
+        selected = {self.settled.of(item) for item in self.draft.select}
+        return self.draft.both or not (counted or condition.term.column in selected)
+
+    def _two_rows(self, where: Sequence[tuple[Condition, ...]]) -> bool:
+        """Whether two conditions may be met by a row each: "both a film in French and a film on birds"."""
+        both = next((p.start for p in self.draft.pieces if p.cue == Cue.BOTH), None)
+        if both is None or any(item.aggregate is not None for item in self.draft.select):
+            return False
+        named = [p.tables[0] for p in self.draft.mentions if p.start > both and p.tables]
+        return any(named.count(table) > 1 for table in named) and where[0][0].term != where[1][0].term
+
+    def _many(self, entity: str, table: str) -> bool:
+        """Whether an entity may have several rows of a table."""
+        path = self.schema.path([entity], table) or ()
+        return any(not self.schema.column(join.right).primary or len(self.schema.tables[join.right.table].keys) > 1
+                   for join in path)  # fmt: skip
+
+    def _condition(self, part: Filter) -> Condition | None:
+        column = self.settled.of(part)
+        if column is None:
+            return None
+        operator = part.operator
+        if operator == Operator.IS_NULL and self.schema.column(column).numeric:
+            return Condition(Term(column), Operator.EQ, (0,))
+        if id(part) in self.settled.flipped:
+            mirrored = {Operator.GT: Operator.LT, Operator.LT: Operator.GT, Operator.GE: Operator.LE}
+            operator = mirrored.get(operator, operator)
+        if part.average is not None:
+            inner = [c for other in self.draft.filters if other.inside and (c := self._condition(other)) is not None]
+            tables = [column.table, *(c.term.column.table for c in inner if c.term.column is not None)]
+            reached = self.schema.connect(tables)
+            where = tuple((c,) for c in inner) if reached is not None else ()
+            query = Plan(column.table, (Term(column, part.average),), reached[1] if reached is not None else (), where)
+            return Condition(Term(column), operator, query=query)
+        dates = self._dates(part, column, operator)
+        if dates is not None:
+            return Condition(Term(column), *dates)
+        other = self._compared_row(part, column)
+        if other is not None:
+            return Condition(Term(column), operator, query=other)
+        values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
+        return Condition(Term(column), operator, values)
+
+    def _dates(self, part: Filter, column: ColumnRef, operator: Operator) -> tuple[Operator, tuple[str, ...]] | None:
+        """How a column of dates compares with a date, a month or a year; None for anything else."""
+        pieces = [piece for piece in (part.value, part.second) if piece is not None]
+        periods = [_period(piece) for piece in pieces]
+        view = self.schema.column(column)
+        if not pieces or not all(periods):
+            return None
+        sides = [within(period, operator, view.samples) for period in periods]
+        if sides[0] is None or sides[-1] is None:
+            return None
+        return sides[0][0], (*sides[0][1][:1], *sides[-1][1][1:])
+
+    def _compared_row(self, part: Filter, column: ColumnRef) -> Plan | None:
+        """What a row that is named has in a column: "more than Jed" has."""
+        links = [link for link in (part.value.values if part.value is not None else ()) if link.table == column.table]
+        if part.operator in (Operator.EQ, Operator.NE) or not links or not self.schema.column(column).numeric:
+            return None
+        named = Condition(Term(links[0].column), Operator.EQ, (links[0].value,))
+        return Plan(column.table, (Term(column),), where=((named,),))
+
+    def _value(self, piece: Piece, column: ColumnRef, operator: Operator) -> Value:
+        if operator in (Operator.EQ, Operator.NE):
+            stored = [link for link in piece.values if link.column == column]
+            if stored:
+                return max(stored, key=lambda link: link.score).value
+        if piece.number is not None:
+            return plain_number(piece.number) if self.schema.column(column).numeric else piece.text.replace(",", "")
+        return piece.text
+
+    def _exclusion(self, entity: str, table: str, filters: list[Condition]) -> Condition | None:
+        """The entity's key is not among those that the other table's rows lead to."""
+        path = self.schema.path([entity], table, self.said)
+        if not path:
+            return None
+        selected = [self.settled.of(item) for item in self.draft.select if item.aggregate is None]
+        if not any(entity in piece.tables for piece in self.draft.mentions) and len(selected) == 1 and selected[0]:
+            column = selected[0]
+            having = tuple((condition,) for condition in filters)
+            return Condition(Term(column), Operator.NOT_IN, query=Plan(entity, (Term(column),), path, having))
+        first = path[0]
+        reached = self.schema.connect(
+            [
+                first.right.table,
+                *(j.right.table for j in path[1:]),
+                *(c.term.column.table for c in filters if c.term.column),
+            ]
+        )
+        if reached is None:
+            return None
+        joins = reached[1]
+        known = Condition(Term(first.right), Operator.NOT_NULL)
+        where = ((known,), *((condition,) for condition in filters))
+        query = Plan(first.right.table, (Term(first.right),), joins, where)
+        return Condition(Term(first.left), Operator.NOT_IN, query=query)
+
+    def _spoken(self) -> str | None:
+        """The table that is named first: "names of entrepreneurs", though other rows hold the names."""
+        return self.draft.mentions[0].tables[0] if self.draft.mentions else None
+
+    def _need(self, tables: Iterable[str]) -> None:
+        self.needed += [table for table in tables if table not in self.needed]
+
+
+def plain_number(number: float) -> int | float:
+    return int(number) if number.is_integer() else number
+
+
+def contrary_of(
+    where: list[tuple[Condition, ...]],
+) -> tuple[tuple[tuple[Condition, ...], ...], tuple[Condition, ...] | None]:  # fmt: skip
+    """Two conditions on one column that no row can meet at once: the second becomes a plan of its own."""
+    for i, first in enumerate(where):
+        for second in where[i + 1 :]:
+            if len(first) > 1 or len(second) > 1 or first[0].term != second[0].term:
+                continue
+            operators = {first[0].operator, second[0].operator}
+            if operators == {Operator.EQ} or (
+                operators == {Operator.LT, Operator.GT} and not _overlap(first[0], second[0])
+            ):
+                rest = tuple(c for c in where if c is not first and c is not second)
+                return (*rest, first), second
+    return tuple(where), None
+
+
+def _overlap(first: Condition, second: Condition) -> bool:
+    low, high = (first, second) if first.operator == Operator.GT else (second, first)
+    if not low.values or not high.values:
+        return True
+    left, right = low.values[0], high.values[0]
+    return isinstance(left, int | float) and isinstance(right, int | float) and left < right
+
+
+def _period(piece: Piece) -> str:
+    """A day, a month or a year of a question; empty for anything else."""
+    if piece.number is not None and piece.number in YEARS:
+        return str(int(piece.number))
+    return piece.text if DATE.fullmatch(piece.text) else ""

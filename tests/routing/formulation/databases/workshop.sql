@@ -1,0 +1,10 @@
+CREATE TABLE shop (shp_cd TEXT PRIMARY KEY, shp_nm TEXT, city TEXT, cap INTEGER, open_yr INTEGER);
+CREATE TABLE tool (tool_no INTEGER PRIMARY KEY, tool_nm TEXT, tool_cls TEXT, wt_kg REAL, max_spd INTEGER, home_shp TEXT REFERENCES shop (shp_cd));
+CREATE TABLE maint (maint_id INTEGER PRIMARY KEY, tool_no INTEGER REFERENCES tool (tool_no), maint_dt TEXT, cost INTEGER);
+CREATE TABLE leg (leg_no INTEGER PRIMARY KEY, from_shp TEXT REFERENCES shop (shp_cd), to_shp TEXT REFERENCES shop (shp_cd), dist_km REAL);
+CREATE TABLE finds (find_id INTEGER PRIMARY KEY, tool_no INTEGER REFERENCES tool (tool_no), appraised_value INTEGER);
+INSERT INTO shop VALUES ('A', 'Anvil Lane', 'Leeds', 12, 1950), ('B', 'Bolt Yard', 'York', 30, 1980), ('C', 'Cog Mill', 'Leeds', 5, 1999);
+INSERT INTO tool VALUES (1, 'Big Press', 'press', 400.5, 30, 'A'), (2, 'Lathe', 'lathe', 210.0, 900, 'A'), (3, 'Saw', 'cutter', 12.5, 2000, 'B'), (4, 'Small Press', 'press', 90.0, 45, 'A');
+INSERT INTO maint VALUES (1, 1, '2020-02-03', 100), (2, 1, '2021-05-03', 250), (3, 3, '2021-11-30', 80);
+INSERT INTO leg VALUES (1, 'A', 'B', 38.5), (2, 'C', 'B', 40.0), (3, 'B', 'C', 41.0);
+INSERT INTO finds VALUES (1, 1, 70), (2, 1, 900), (3, 2, 15);
