@@ -9,6 +9,7 @@ from helios.errors import ModelError
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "client": ("httpx",),
     "documents": ("pdfplumber", "python_calamine", "docx", "pptx"),
+    "entities": ("spacy",),
     "eval": ("bm25s", "Stemmer", "matplotlib"),
     "flag": ("FlagEmbedding",),
     "haystack": ("haystack",),

@@ -1,15 +1,20 @@
+from functools import partial
 from pathlib import Path
 
 import pytest
 import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
 
 from helios.corpus import read_corpus
 from helios.corpus.sample import sample_path
 from helios.errors import ModelError
 from helios.models.linker.recognition import MAX_TOKENS, RecognisedCell, Recogniser, read_cell
-from helios.models.linker.spacy_pipeline import blank_pipeline, cells_of
+from helios.models.linker.spacy_pipeline import cells_of
+from helios.models.linker.text import TOKEN
 from helios.types import Table
 
 
@@ -58,6 +63,29 @@ def test_long_cells_are_cut() -> None:
 
 def test_capitals_tell_abbreviations_from_names() -> None:
     assert recognise("DF Davis runs 4").capitals == (2, 1, 0, 1)
+
+
+def cut(vocab: Vocab, text: str) -> Doc:
+    """A cell as a spaCy document: runs of letters and digits, single other characters, and blanks that join them."""
+    words: list[str] = []
+    spaces: list[bool] = []
+    position = 0
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        end = match.end() if match else position + 1
+        words.append(text[position:end])
+        blank = text[end : end + 1] == " "
+        spaces.append(blank)
+        position = end + blank
+    return Doc(vocab, words=words, spaces=spaces)
+
+
+def blank_pipeline() -> Language:
+    """Cells as spaCy reads them, with nothing trained."""
+    nlp = spacy.blank("en")
+    nlp.tokenizer = partial(cut, nlp.vocab)
+    nlp.add_pipe("helios_cell_parts")
+    return nlp
 
 
 PIPELINE = blank_pipeline()

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from helios.extras import import_library
 from helios.models.linker.text import TOKEN, fold
 
 MAX_TOKENS = 96
@@ -56,10 +57,7 @@ class Recogniser:
 
 
 def read_cell(text: str) -> RecognisedCell:
-    """The words of a cell; the whole cell and its parts between separators as mentions.
-
-    What `spacy_pipeline.blank_pipeline` gives, without an object of spaCy's for every word.
-    """
+    """The words of a cell; the whole cell and its parts between separators as mentions."""
     words: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -95,6 +93,7 @@ def _read_all(texts: Iterable[str]) -> Iterator[RecognisedCell]:
 
 
 def _reader_of(model: str) -> Callable[[Iterable[str]], Iterator[RecognisedCell]]:
+    import_library("spacy", needed_by="a trained pipeline for mentions")
     from helios.models.linker.spacy_pipeline import cells_of, trained_pipeline
 
     pipeline = trained_pipeline(model)

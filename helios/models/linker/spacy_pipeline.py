@@ -1,7 +1,6 @@
-"""The recogniser as a spaCy pipeline: for trained pipelines, whose named entities become mentions too.
+"""Trained spaCy pipelines, whose named entities become mentions beside the whole cell and its parts.
 
-Two parts of our own: a tokenizer that cuts a cell exactly as the candidate index cuts titles, and `helios_cell_parts`,
-which proposes the whole cell and the parts between separators. `blank_pipeline` has nothing else.
+One component of our own, `helios_cell_parts`, proposes these. Needs the extra `entities`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,7 +8,6 @@ from collections.abc import Iterable, Iterator
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.vocab import Vocab
 
 from helios.errors import ModelError
 from helios.models.linker.recognition import (
@@ -30,14 +28,6 @@ def cells_of(pipeline: Language, texts: Iterable[str]) -> Iterator[RecognisedCel
     return map(_recognised, pipeline.pipe(texts))
 
 
-def blank_pipeline() -> Language:
-    """A blank spaCy pipeline with the cell tokenizer and the part proposer."""
-    nlp = spacy.blank("en")
-    nlp.tokenizer = CellTokenizer(nlp.vocab)
-    nlp.add_pipe("helios_cell_parts")
-    return nlp
-
-
 def trained_pipeline(model: str) -> Language:
     """A trained pipeline by its path or name, with the part proposer; ModelError if it cannot be loaded."""
     try:
@@ -48,42 +38,6 @@ def trained_pipeline(model: str) -> Language:
         ) from error
     nlp.add_pipe("helios_cell_parts", last=True)
     return nlp
-
-
-class CellTokenizer:
-    """Cuts a cell into runs of letters and digits, single other characters, and blanks that join them."""
-
-    def __init__(self, vocab: Vocab) -> None:
-        self.vocab = vocab
-
-    def __call__(self, text: str) -> Doc:
-        words: list[str] = []
-        spaces: list[bool] = []
-        position = 0
-        length = len(text)
-        while position < length:
-            match = TOKEN.match(text, position)
-            end = match.end() if match else position + 1
-            words.append(text[position:end])
-            blank = end < length and text[end] == " "
-            spaces.append(blank)
-            position = end + blank
-        return Doc(self.vocab, words=words, spaces=spaces)
-
-    def to_bytes(self, **_: object) -> bytes:
-        """Nothing to store: the tokenizer has no settings."""
-        return b""
-
-    def from_bytes(self, _data: bytes, **_kwargs: object) -> "CellTokenizer":
-        """Nothing to restore."""
-        return self
-
-    def to_disk(self, _path: object, **_kwargs: object) -> None:
-        """Nothing to store."""
-
-    def from_disk(self, _path: object, **_kwargs: object) -> "CellTokenizer":
-        """Nothing to restore."""
-        return self
 
 
 @Language.component("helios_cell_parts")
