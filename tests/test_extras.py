@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import helios.client
 from helios.cli import RootGroup
 from helios.errors import ModelError
 from helios.extras import EXTRAS, extra_of, import_library, installation
@@ -45,6 +46,12 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
         ModelError, match=r"rerank.backend needs FlagEmbedding: pip install \"helios-retrieval\[flag\]\""
     ):
         import_library("FlagEmbedding")
+
+
+def test_the_client_names_its_extra(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ModelError, match=r"helios.client needs httpx: pip install \"helios-retrieval\[client\]\""):
+        helios.client.Client  # noqa: B018
 
 
 def test_any_command_names_a_missing_extra(monkeypatch: pytest.MonkeyPatch):

@@ -9,6 +9,8 @@ Replies are what the server sent, as plain data with types; docs/server.md descr
 
 from typing import TYPE_CHECKING, Any
 
+from helios.extras import import_library
+
 if TYPE_CHECKING:
     from helios.client.asynchronous import AsyncClient
     from helios.client.synchronous import Client
@@ -17,6 +19,8 @@ __all__ = ["AsyncClient", "Client"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in __all__:
+        import_library("httpx", needed_by="helios.client")
     if name == "Client":
         from helios.client.synchronous import Client
 

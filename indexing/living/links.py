@@ -152,7 +152,7 @@ class Links:
         again = np.isin(known.rows * width + known.columns, cells[decided] @ [width, 1])
         links = TableLinks.joined([known.keep(~again), new])
         sure = likely_links(named.table, links, reader.corpus.passages)
-        sure[: -len(new) or None] = True
+        sure[: len(links) - len(new)] = True  # what was known stays
         rows = np.unique(named.rows[decided])
         links = links.keep(sure & np.isin(links.rows, rows))
         columns = (visible[links.rows], links.passages, links.columns, links.starts, links.ends)

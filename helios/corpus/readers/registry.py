@@ -215,7 +215,7 @@ def _read_files(
                     error = RecordError(source.path, parsed.line, duplicate, record_id=record_id)
                     rejection.reject(error, json.dumps(asdict(record), ensure_ascii=False))
         except TooManyRejectsError:
-            why = f"of {HOPELESS:,} records and more next to none can be used: the rest of the file is not read"
+            why = f"{HOPELESS:,} of its records cannot be used, and hardly any can: the rest of the file is not read"
             rejection.reject(RecordError(source.path, None, why))
         progress(max(0, source.size - told))
         if mapping and known is MAPPED and unmapped is None:
