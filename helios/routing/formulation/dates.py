@@ -8,14 +8,10 @@ import re
 from calendar import monthrange
 from collections.abc import Sequence
 
+from helios.retrieval.refinement.dates import MONTHS
 from helios.routing.formulation.plan import Operator
 from helios.routing.formulation.words import Token, as_number
 
-MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
-SHORT_MONTHS = {"sept": 9} | {month[:3]: place for place, month in enumerate(MONTHS, 1)}
 DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 """A day or a month as tokens hold them."""
 STORED = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
@@ -101,7 +97,7 @@ def _date(words: Sequence[str]) -> str:
     """Two or three words as a month or a day."""
     if not 2 <= len(words) <= 3 or not re.fullmatch(r"\d{4}", words[-1]) or int(words[-1]) not in YEARS:
         return ""
-    months = [_month(word) for word in words[:-1]]
+    months = [MONTHS.get(word, 0) for word in words[:-1]]
     days = [int(found[1]) for word in words[:-1] if (found := DAY.fullmatch(word)) is not None]
     month = next((month for month in months if month), 0)
     if not month or len(days) != len(words) - 2:
@@ -110,7 +106,3 @@ def _date(words: Sequence[str]) -> str:
         return f"{words[-1]}-{month:02}"
     day = days[0]
     return f"{words[-1]}-{month:02}-{day:02}" if 1 <= day <= monthrange(int(words[-1]), month)[1] else ""
-
-
-def _month(word: str) -> int:
-    return MONTHS.index(word) + 1 if word in MONTHS else SHORT_MONTHS.get(word, 0)
