@@ -279,6 +279,11 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "advanced.corpus.",
     ),
     "an object that is itself": ("bomb.pdf", object_that_is_itself, "took more processor time"),
+    "empty lines": (
+        "bomb.jsonl.gz",
+        lambda: packed(b"\n" * MEBI, times=60, begin=RECORD),
+        "the rest of the file is not read",
+    ),
     "one id for ever": (
         "bomb.jsonl.gz",
         lambda: packed(RECORD, times=5_000_000),

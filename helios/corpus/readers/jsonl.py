@@ -13,6 +13,8 @@ from helios.types import Passage, Table
 
 _BOM = b"\xef\xbb\xbf"
 _PROBED_LINES = 20
+EMPTY = 1_000_000
+"""Empty lines, half of all until there, after which a file is left."""
 
 
 def detect(source: SourceFile) -> bool:
@@ -39,8 +41,14 @@ def detect(source: SourceFile) -> bool:
 
 def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Records in file order; a line that is not one is rejected alone."""
+    empty = 0
     for number, line in source.lines(rejection):
         if not line.strip():
+            empty += 1
+            if empty == EMPTY and number < 2 * EMPTY:
+                why = f"{EMPTY:,} of its first {number:,} lines are empty: the rest of the file is not read"
+                rejection.reject(RecordError(source.path, number, why))
+                return
             continue
         try:
             yield Parsed(_parse_line(source, number, line), number)
