@@ -2,9 +2,11 @@
 a language model behind an OpenAI-compatible server, and a server that misbehaves as a test wants it.
 """
 
+import fcntl
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +40,19 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory):
         yield shared / "cache"
 
 
+def _made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that the first process which needs it makes, and all processes of a run share."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, made = shared / name, shared / f"{name}.made"
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            make(folder)
+            made.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def encoder() -> MiniLMEncoder:
     """The embedded encoder on its slowest and most exact route."""
@@ -47,9 +62,11 @@ def encoder() -> MiniLMEncoder:
 @pytest.fixture(scope="session")
 def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample corpus indexed with the default settings (predicted links); read only."""
-    index = tmp_path_factory.mktemp("sample-index") / "index"
-    build_index(sample_path(), index, config=load_config(overrides=["encoder.runtime=torch"]))
-    return index
+
+    def build(folder: Path) -> None:
+        build_index(sample_path(), folder, config=load_config(overrides=["encoder.runtime=torch"]))
+
+    return _made_once(tmp_path_factory, "sample-index", build)
 
 
 @pytest.fixture(scope="session")
@@ -64,10 +81,9 @@ def reader_folder(sample_index: Path, tmp_path_factory: pytest.TempPathFactory) 
     """An extractive reader trained on the sample's questions by its recipe."""
     from training.reader import ReaderSettings, train_reader
 
-    out = tmp_path_factory.mktemp("reader")
     data = {"index": sample_index, "questions": (sample_path() / "questions.jsonl",), "held_out": 0.2}
-    train_reader(ReaderSettings(trees=60, least_examples=5, edges=10, k=20, data=data), out)
-    return out
+    settings = ReaderSettings(trees=60, least_examples=5, edges=10, k=20, data=data)
+    return _made_once(tmp_path_factory, "reader", lambda folder: train_reader(settings, folder))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -31,13 +32,12 @@ class AdaptedModel(nn.Module):
 
     def vectors(self, sequences: Sequence[Sequence[int]]) -> Tensor:
         """Vectors of the tokens, all of one length: (B, L, D)."""
-        length, device = max(map(len, sequences)), next(self.heads.parameters()).device
-        ids = torch.zeros(len(sequences), length, dtype=torch.long, device=device)
-        mask = torch.zeros(len(sequences), length, dtype=torch.bool, device=device)
-        for row, one in enumerate(sequences):
-            ids[row, : len(one)] = torch.tensor(one)
-            mask[row, : len(one)] = True
-        return F.normalize(self.bert(ids, mask).float(), dim=-1) * LENGTH
+        lengths, device = np.array([len(one) for one in sequences]), next(self.heads.parameters()).device
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        ids = np.zeros(mask.shape, np.int64)
+        ids[mask] = np.concatenate([np.asarray(one, np.int64) for one in sequences])
+        hidden: Tensor = self.bert(torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device))
+        return F.normalize(hidden.float(), dim=-1) * LENGTH
 
 
 class AdaptedRecipe:
@@ -53,10 +53,14 @@ class AdaptedRecipe:
         self.model = AdaptedModel(self.base.folder, heads, rank=rank, scale=scale).to(torch.device(device))
         self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
-    def begin_from(self, path: Path) -> None:
-        """Take over the adapter of a file, without its heads; ModelError for one of another rank or base."""
+    def begin_from(self, path: Path, *, heads: bool = False) -> None:
+        """Take over the adapter of a file, and its heads where asked; ModelError for one of another rank or base."""
         scale, tensors = read_adapter(path)
         with torch.no_grad():
+            for name, head in self.model.heads.items() if heads else ():
+                assert isinstance(head, nn.Linear)
+                head.weight.copy_(tensors[f"head.{name}.weight"] / LENGTH)
+                head.bias.copy_(tensors[f"head.{name}.bias"])
             for name, parameter in self.model.bert.named_parameters():
                 if parameter.requires_grad:
                     found = tensors.get(name)

@@ -1,11 +1,11 @@
 """Lessons for the reader of passages (`training.passage_reader`), one JSON object a line.
 
     python -m training.passage_lessons written training/texts/a training/texts/b --out written.jsonl
-    python -m training.passage_lessons ottqa CORPUS train.jsonl.gz --out ottqa.jsonl --clozes 4500
+    python -m training.passage_lessons ottqa CORPUS train.jsonl.gz --out ottqa.jsonl
+    python -m training.passage_lessons made CORPUS --splits splits.json --out made.jsonl
 
-`written` reads folders of documents with questions whose answer's words and sentence are known. `ottqa` reads
-questions over tables and passages, and makes clozes of sentences of the passages that their tables link to: some of a
-sentence's words are the question, a date, number, name or phrase that was left out is the answer.
+`written` reads folders of documents with questions whose answer's words and sentence are known, `ottqa` questions over
+tables and passages. `made` asks about passages and rows in words that it takes from others (`training.made_lessons`).
 
     {"question": "…", "right": [["a text that answers", [[12, 22]]]], "wrong": ["a text that does not"]}
 """
@@ -21,32 +21,21 @@ import typer
 
 from helios.corpus import CorpusStore, read_corpus
 from helios.evaluation.questions import Question, read_questions
-from helios.index.languages import COMMON
 from helios.models.text import passage_text, segment_text
 from helios.reading.windows import JOIN
 from helios.types import Passage, Segment, SegmentId, Table
+from training.made_lessons import Record, Spans, cropped, made_lessons, names_of, occurrences
+from training.reader_examples import table_fold
 
-Spans = tuple[tuple[int, int], ...]
-Record = dict[str, object]
 WRONG = 5
 """Passages of other files beside a written question, those that share most words with it."""
 LINKED = 6
 """Passages of the same table that do not answer a question."""
-WORDS = {"cloze": 45, "question": 70}
+WORDS = 70
 """Words of a text around what answers, at most."""
 SEED = 7
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_BLANKS = (
-    (("when",), re.compile(r"(?:\d{1,2} )?(?:January|February|March|April|May|June|July|August|September|October|"
-                           r"November|December)(?: \d{1,2},?)?(?: \d{4})?|\b(?:1[5-9]|20)\d\d\b")),
-    (("how many",), re.compile(r"(?<![\w.])\d[\d,.]*(?:\s?(?:million|billion|%|per cent|km|m|miles|feet|years|days|"
-                               r"seats|people|acres|tonnes|hours|minutes))?(?!\w)")),
-    (("who", "which", "what", "where"),
-     re.compile(r"(?<!^)\b[A-Z][\w'’.-]+(?:\s+(?:of|the|and|de|van|von)?\s*[A-Z][\w'’.-]+)*")),
-    (("what", "why", "how", "where"),
-     re.compile(r"\b(?:because|so that|in order to|due to) ((?:[\w’'-]+\s+){1,7}[\w’'-]+)(?=[,.;])")),
-)  # fmt: skip
-"""Words that ask for what is left out, and what that looks like: the pattern's group where it has one."""
+TABLES = 13
+"""Seed of the order of tables whose shares may be left out, that of the recipe `reader`."""
 app = typer.Typer(add_completion=False, help=__doc__)
 
 
@@ -64,17 +53,33 @@ def ottqa(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder.")],
     questions: Annotated[Path, typer.Argument(help="Train questions.")],
     out: Annotated[Path, typer.Option(help="File to write.")],
-    clozes: Annotated[int, typer.Option(help="Clozes to make.")] = 4500,
+    without: Annotated[str, typer.Option(help="A share of the tables to leave out, as 0/2 or 1/2.")] = "",
 ) -> None:
-    """Lessons of train questions that a passage answers, and clozes of passages beside them."""
+    """Lessons of train questions that a passage answers."""
     chance = random.Random(SEED)
     asked = list(read_questions(questions))
-    with CorpusStore.open(corpus) as store:
-        found = [record for one in asked if (record := question_lesson(store, one, chance))]
-        tables = sorted({one.table_id for one in asked if one.table_id})
-        chance.shuffle(tables)
-        made = (record for table in tables for record in cloze_lessons(store, table, chance))
-        _write(out, [*found, *(record for record, _ in zip(made, range(clozes), strict=False))])
+    if without:
+        share, shares = map(int, without.split("/"))
+        asked = [one for one in asked if int(table_fold(one, seed=TABLES) * shares) != share]
+    store = CorpusStore.open(corpus)
+    _write(out, (record for one in asked if (record := question_lesson(store, one, chance))))
+
+
+@app.command()
+def made(
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder.")],
+    splits: Annotated[Path, typer.Option(help="JSON with the ids of the tables of `train`; no other is used.")],
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    tables: Annotated[int, typer.Option(help="Tables to make lessons of, about 130 each.")] = 5000,
+) -> None:
+    """Lessons that nobody wrote, of passages and the rows that link to them."""
+    chance = random.Random(SEED)
+    store = CorpusStore.open(corpus)
+    train = sorted(json.loads(splits.read_text(encoding="utf-8"))["train"])
+    chosen = [store.tables.get(one) for one in chance.sample(train, min(tables, len(train)))]
+    linked = {link.passage_id for table in chosen for link in table.hyperlinks}
+    passages = {one: store.passages.get(one) for one in linked if store.passages.find(one) is not None}
+    _write(out, made_lessons(chosen, passages, names_of(passages), chance))
 
 
 def written_lessons(folder: Path) -> Iterator[Record]:
@@ -112,79 +117,26 @@ def question_lesson(store: CorpusStore, question: Question, chance: random.Rando
     gold = {edge.passage_id for edge in question.gold_edges}
     right: dict[str, Spans] = {}
     for edge in question.gold_edges:
-        if edge.passage_id is None or edge.segment_id is None:
+        if edge.passage_id is None or edge.segment_id is None or store.passages.find(edge.passage_id) is None:
             continue
         text, row = passage_text(store.passages.get(edge.passage_id)).text, _row(table, edge.segment_id.row)
         spans = tuple(span for answer in question.answers for span in occurrences(text, answer))
         if 0 < len(spans) <= 4:
-            right |= dict(cropped(shown, spans, "question", chance) for shown in (text, text + JOIN + row))
-    links = [link for link in table.hyperlinks if link.passage_id not in gold]
+            right |= dict(cropped(shown, spans, WORDS, chance) for shown in (text, text + JOIN + row))
+    links = [
+        one
+        for one in table.hyperlinks
+        if one.passage_id not in gold and store.passages.find(one.passage_id) is not None
+    ]
     chance.shuffle(links)
     wrong = []
     for link in links[:LINKED]:
         text = passage_text(store.passages.get(link.passage_id)).text
         if not any(occurrences(text, answer) for answer in question.answers):
             shown = text if chance.random() < 0.5 else text + JOIN + _row(table, link.row)
-            wrong.append(cropped(shown, (), "question", chance)[0])
+            wrong.append(cropped(shown, (), WORDS, chance)[0])
     kept = [(text, spans) for text, spans in right.items() if spans]
     return {"question": question.text, "right": kept, "wrong": wrong} if kept and wrong else None
-
-
-def cloze_lessons(store: CorpusStore, table_id: str, chance: random.Random) -> Iterator[Record]:
-    """At most two clozes of passages that a table links to, the others beside them."""
-    linked = list(dict.fromkeys(link.passage_id for link in store.tables.get(table_id).hyperlinks))
-    if len(linked) < 4:
-        return
-    for chosen in chance.sample(linked, 2):
-        passage = store.passages.get(chosen)
-        text = passage_text(passage).text
-        sentence = chance.choice(_SENTENCE.split(passage.text))
-        kinds = [(asks, [m.span(m.lastindex or 0) for m in what.finditer(sentence)]) for asks, what in _BLANKS]
-        kinds = [(asks, spans) for asks, spans in kinds if spans]
-        start = text.find(sentence)
-        if not 40 <= len(sentence) <= 400 or not kinds or start < 0:
-            continue
-        asks, spans = chance.choice(kinds)
-        first, last = chance.choice(spans)
-        others = [passage_text(store.passages.get(one)).text for one in chance.sample(linked, 4) if one != chosen]
-        wrong = [one for one in others if not occurrences(one, sentence[first:last])]
-        if wrong:
-            shown, places = cropped(text, ((start + first, start + last),), "cloze", chance)
-            question = _cloze(passage.title, sentence[:first] + " " + sentence[last:], chance.choice(asks), chance)
-            wrong = [cropped(one, (), "cloze", chance)[0] for one in wrong]
-            yield {"question": question, "right": [(shown, places)], "wrong": wrong}
-
-
-def _cloze(title: str, rest: str, asks: str, chance: random.Random) -> str:
-    """What a hurried person would type: most words of the sentence, often the title, the question word at an end."""
-    words = [w for w in re.findall(r"[\w’'-]+", rest) if chance.random() > (0.5 if w.lower() in COMMON["en"] else 0.35)]
-    words = ([title] if chance.random() < 0.6 else []) + words
-    turn = chance.randrange(len(words) + 1) if chance.random() < 0.4 else 0
-    words = [*words[turn:], *words[:turn]][:16]
-    said = " ".join([asks, *words] if chance.random() < 0.8 else [*words, asks])
-    return said.lower() if chance.random() < 0.7 else said
-
-
-def cropped(text: str, spans: Spans, kind: str, chance: random.Random) -> tuple[str, Spans]:
-    """At most `WORDS` of a text around the first span, and 30 of its row; the spans that are left, moved along."""
-    body, _, row = text.partition(JOIN)
-    words, limit = [match.span() for match in re.finditer(r"\S+", body)], WORDS[kind]
-    start, end = 0, len(body)
-    if len(words) > limit:
-        asked = spans[0][0] if spans else chance.choice(words)[0]
-        at = next((number for number, word in enumerate(words) if word[1] > asked), 0)
-        first = max(0, min(at - chance.randrange(5, limit - 10), len(words) - limit))
-        start, end = words[first][0], words[first + limit - 1][1]
-    places = tuple((a - start, b - start) for a, b in spans if a >= start and b <= end)
-    return body[start:end] + (JOIN + " ".join(row.split()[:30]) if row else ""), places
-
-
-def occurrences(text: str, answer: str) -> list[tuple[int, int]]:
-    """Where an answer stands in a text as whole words, whatever the case."""
-    if not answer.strip():
-        return []
-    pattern = rf"(?<!\w){re.escape(answer.strip())}(?!\w)"
-    return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
 
 
 def _row(table: Table, row: int) -> str:

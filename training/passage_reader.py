@@ -13,12 +13,14 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
@@ -46,8 +48,9 @@ from training.settings import TrainSettings
 from training.trainer import train
 
 SURE = 0.5
-LENGTH = 20.0
-"""The vectors are made this long before the heads read them, about what the encoder gives."""
+OUTSIDE = -1e4
+"""Logit of what is no token of the text."""
+LEAST_CHANCE = 1e-30
 
 
 class PassageReaderSettings(Section):
@@ -55,7 +58,13 @@ class PassageReaderSettings(Section):
 
     lessons: tuple[Path, ...] = ()
     before: tuple[Path, ...] = ()
-    """Lessons of other kinds of texts, which are learned first, once."""
+    """Many lessons of other kinds, which are learned first, as `first` says."""
+    first: TrainSettings = TrainSettings(
+        epochs=1, learning_rate=1e-3, schedule="linear", evaluate_first=False, warmup=0.03
+    )
+    first_batch: int = Field(default=256, ge=1)
+    start: Path | None = None
+    """Weights of an earlier run to go on from, of the same rank and scale."""
     indexes: tuple[Path, ...] = ()
     """Indexes that the confidence is fitted on; none of their texts is in a lesson."""
     questions: tuple[Path, ...] = ()
@@ -65,11 +74,11 @@ class PassageReaderSettings(Section):
     negatives: int = Field(default=1, ge=0)
     rank: int = Field(default=32, ge=1)
     scale: float = 2.0
-    batch: int = Field(default=8, ge=1)
+    batch: int = Field(default=16, ge=1)
     head_scale: float = Field(default=2.0, gt=0.0)
     """The heads learn so many times faster than the adapter."""
     train: TrainSettings = TrainSettings(
-        epochs=2, learning_rate=5e-4, schedule="linear", evaluate_first=False, warmup=0.05
+        epochs=3, learning_rate=3e-4, schedule="linear", evaluate_first=False, warmup=0.05
     )
 
 
@@ -113,10 +122,14 @@ def train_passage_reader(
     if not settings.lessons or not settings.indexes or len(settings.indexes) != len(settings.questions):
         raise TrainingError("set lessons, and indexes with a file of questions each: what to learn and to fit on")
     recipe = PassageRecipe(settings, device=device)
-    first = settings.train.model_copy(update={"epochs": 1})
-    for name, paths, how in (("before", settings.before, first), ("run", settings.lessons, settings.train)):
+    if settings.start is not None:
+        recipe.begin_from(settings.start, heads=True)
+    for name, paths, how, batch in (
+        ("before", settings.before, settings.first, settings.first_batch),
+        ("run", settings.lessons, settings.train, settings.batch),
+    ):
         if paths:
-            recipe.learn([lesson for path in paths for lesson in PassageLesson.read(path)])
+            recipe.learn([lesson for path in paths for lesson in PassageLesson.read(path)], batch=batch)
             train(recipe, how, out / name, device=device, on_log=on_log)
     recipe.save(out / FILE)
     reader = PassageReader(SpanFinder(recipe.base, out / FILE, threads=os.cpu_count() or 1), {}, 0.0)
@@ -127,7 +140,7 @@ def train_passage_reader(
         name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",
         summary="Reads a question beside a passage: does it answer, and from which word to which.",
         data=tuple(data_file(path) for path in (*settings.before, *settings.lessons, *settings.questions)),
-        settings=settings.model_dump(mode="json", exclude={"before", "lessons", "indexes", "questions"}),
+        settings=settings.model_dump(mode="json", exclude={"start", "before", "lessons", "indexes", "questions"}),
         scores=scores, seconds=time.monotonic() - started, values={"weights": weights, "intercept": intercept},
         limits="Mostly English; some questions in German, French, Spanish and Chinese.",
     )  # fmt: skip
@@ -139,9 +152,9 @@ def answers_of(reader: PassageReader, index: Path, questions: Path) -> Iterator[
     """The likeliest answer from the passages to each question of a file."""
     with Engine.open(index) as engine:
         for question in read_folder_questions(questions):
-            found = reader.answers(
-                question.question, engine.search(question.question), engine.config.advanced.reading.edges
-            )
+            evidence = engine.search(question.question)
+            read = reader.passages(question.question, evidence, edges=engine.config.advanced.reading.edges)
+            found = reader.answers(question.question, evidence, read)
             if found:
                 best = max(found, key=lambda one: one.features[0])
                 right = bool(question.items) and is_right(best.text, question.items)
@@ -170,6 +183,16 @@ def fit_confidence(said: Sequence[Said], *, decay: float) -> tuple[dict[str, flo
     return dict(zip(FEATURES, map(float, weights), strict=True)), float(intercept), scores
 
 
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Texts beside their questions as token numbers, and where the right ones answer: (row, first, last) (n, 3)."""
+
+    ids: list[list[int]]
+    bounds: NDArray[np.int64]
+    """First token of each text, and the first after it (B, 2)."""
+    answers: NDArray[np.int64]
+
+
 class PassageRecipe(AdaptedRecipe):
     """The model under training (a recipe of `training.trainer`)."""
 
@@ -182,56 +205,95 @@ class PassageRecipe(AdaptedRecipe):
         self.tokeniser = WindowTokeniser(self.base)
         self.learn([])
 
-    def learn(self, lessons: Sequence[PassageLesson]) -> None:
-        """Take these lessons from now on."""
-        self.lessons = list(lessons)
+    def learn(self, lessons: Sequence[PassageLesson], *, batch: int = 16) -> None:
+        """Take these lessons from now on, so many at a time."""
+        self.lessons, self.batch = list(lessons), batch
         texts = [[*one.wrong, *(text for text, _ in one.right)] for one in self.lessons]
         self.lengths = [max(map(len, of_one), default=0) for of_one in texts]
 
     def batches(self, epoch: int, *, seed: int) -> Sequence[tuple[tuple[int, int], ...]]:
         """Questions with texts of like length together, in a new order, each with a seed for its texts."""
         chance = random.Random(f"{seed} {epoch}")
-        batches = batches_of_like(self.lengths, self.settings.batch, chance)
-        return [tuple((at, chance.randrange(2**31)) for at in batch) for batch in batches]
+        batches = batches_of_like(self.lengths, self.batch, chance)
+        found = [tuple((at, chance.randrange(2**31)) for at in batch) for batch in batches]
+        self._ahead = Ahead(self.windows, found)
+        return found
 
     def size(self, batch: tuple[tuple[int, int], ...]) -> int:
         return len(batch)
 
+    def windows(self, batch: tuple[tuple[int, int], ...]) -> Windows:
+        """A text that answers each question and some that do not, the former first."""
+        right: list[tuple[str, str, tuple[tuple[int, int], ...]]] = []
+        wrong: list[tuple[str, str]] = []
+        for number, seed in batch:
+            lesson, chance = self.lessons[number], random.Random(seed)
+            if lesson.right:
+                right.append((lesson.question, *chance.choice(lesson.right)))
+            count = self.settings.negatives + (not lesson.right)
+            drawn = chance.sample(lesson.wrong, min(count, len(lesson.wrong)))
+            wrong += [(lesson.question, text) for text in drawn]
+        tokenised = self.tokeniser.pairs([*(one[:2] for one in right), *wrong])
+        answers = [
+            (row, *pair)
+            for row, ((_, _, spans), one) in enumerate(zip(right, tokenised, strict=False))
+            for pair in token_pairs(one, spans)
+        ]
+        bounds = np.array([(one.first, one.first + len(one.spans)) for one in tokenised], np.int64).reshape(-1, 2)
+        return Windows([one.ids for one in tokenised], bounds, np.array(answers, np.int64).reshape(-1, 3))
+
     def step(self, batch: tuple[tuple[int, int], ...]) -> Tensor:
         """Which texts answer, and where the answer begins and ends in those that do."""
         self.model.train()
-        windows: list[TokenisedWindow] = []
-        pairs: list[list[tuple[int, int]]] = []
-        for number, seed in batch:
-            lesson, chance = self.lessons[number], random.Random(seed)
-            right = [chance.choice(lesson.right)] if lesson.right else []
-            wrong = chance.sample(lesson.wrong, min(self.settings.negatives + (not right), len(lesson.wrong)))
-            found = self.tokeniser.of(lesson.question, [text for text, _ in right] + wrong)
-            windows += found
-            pairs += [token_pairs(window, spans) for window, (_, spans) in zip(found, right, strict=False)]
-            pairs += [[] for _ in wrong]
-        vectors_BLD = self.model.vectors([window.ids for window in windows])
-        answers = self.model.heads["answers"](vectors_BLD[:, 0])[:, 0]
-        logits_BL2 = self.model.heads["span"](vectors_BLD)
-        wanted = answers.new_tensor([float(bool(one)) for one in pairs])
-        losses = [F.binary_cross_entropy_with_logits(answers, wanted, reduction="none").sum()]
-        for row, (window, spans) in enumerate(zip(windows, pairs, strict=True)):
-            if spans:
-                inside = logits_BL2[row, window.first : window.first + len(window.spans)]
-                chances = F.log_softmax(inside, dim=0)
-                each = [chances[first, 0] + chances[last, 1] for first, last in spans]
-                losses.append(-torch.stack(each).logsumexp(0))
-        return torch.stack(losses).sum() / len(batch)
+        windows = self._ahead.take(batch)
+        vectors_BLD = self.model.vectors(windows.ids)
+        device, count = vectors_BLD.device, len(windows.ids)
+        answers_B = self.model.heads["answers"](vectors_BLD[:, 0])[:, 0]
+        wanted_B = torch.zeros(count)
+        wanted_B[windows.answers[:, 0]] = 1.0
+        loss = F.binary_cross_entropy_with_logits(answers_B, wanted_B.to(device), reduction="sum")
+        if not len(windows.answers):
+            return loss / len(batch)
+        places = np.arange(vectors_BLD.shape[1])
+        inside_BL = (places >= windows.bounds[:, :1]) & (places < windows.bounds[:, 1:])
+        logits_BL2 = self.model.heads["span"](vectors_BLD).float()
+        outside_BL1 = torch.from_numpy(~inside_BL)[..., None].to(device)
+        chances_BL2 = F.log_softmax(logits_BL2.masked_fill(outside_BL1, OUTSIDE), dim=1)
+        rows, starts, ends = torch.from_numpy(windows.answers.T.copy()).to(device)
+        each = chances_BL2[rows, starts, 0] + chances_BL2[rows, ends, 1]
+        sums_B = torch.zeros(count, device=device).index_add(0, rows, each.exp())
+        said_B = sums_B.clamp_min(LEAST_CHANCE).log()
+        return (loss - said_B[wanted_B.bool().to(device)].sum()) / len(batch)
+
+
+class Ahead:
+    """What batches need, made by threads a few batches ahead: an accelerator does not wait for the tokeniser."""
+
+    BATCHES = 6
+
+    def __init__(self, make: Callable[[Any], Windows], batches: Sequence[Any]) -> None:
+        self._make, self._batches = make, list(batches)
+        self._numbers = {batch: at for at, batch in enumerate(self._batches)}
+        self._pool = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="windows")
+        self._begun: dict[int, Future[Windows]] = {}
+
+    def take(self, batch: Any) -> Windows:
+        """Those of a batch; the next ones are begun."""
+        here = self._numbers[batch]
+        for at in range(here, min(here + self.BATCHES, len(self._batches))):
+            if at not in self._begun:
+                self._begun[at] = self._pool.submit(self._make, self._batches[at])
+        return self._begun.pop(here).result()
 
 
 def token_pairs(window: TokenisedWindow, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """First and last token of characters [start, end); those that were cut off are left out."""
+    """First and last token in the sequence of characters [start, end); those that were cut off are left out."""
     found = []
     for start, end in spans:
         first = int(np.searchsorted(window.spans[:, 1], start, side="right"))
         last = int(np.searchsorted(window.spans[:, 0], end, side="left")) - 1
         if first <= last < len(window.spans) and window.spans[last, 1] >= end:
-            found.append((first, last))
+            found.append((window.first + first, window.first + last))
     return found
 
 

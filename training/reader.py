@@ -6,12 +6,12 @@ A fifth of the train questions, by table, is held out: it chooses the number of 
 calibration. The trees that are written are then fitted to all questions.
 """
 
-import shutil
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -23,20 +23,16 @@ from helios.engine import Engine
 from helios.evaluation.questions import Question, read_questions
 from helios.models.card import ModelCard, data_file, write_card
 from helios.models.trees import Trees
-from helios.reading.features import FEATURES, SPAN_FEATURES
+from helios.reading.features import FEATURES, READ_FEATURES
+from helios.reading.passages import PassageReader
 from helios.reading.ranker import ROLE as CARD_ROLE
-from helios.reading.ranker import SPANS, TREES, AnswerRanker, Calibration, shares_of
-from helios.reading.spanmodel import SpanReader
-from training.checkpoints import load_best
+from helios.reading.ranker import TREES, AnswerRanker, Calibration, shares_of
 from training.crossfit import CrossFitted
 from training.errors import TrainingError
 from training.log import LogRow
 from training.reader_examples import Example, mine_examples
-from training.reader_spans import SpanRecipe, mine_span_lessons
 from training.recipes import DataSettings, Role
 from training.regression import fit_logistic
-from training.settings import TrainSettings
-from training.trainer import train
 
 EXACT, NEAR = 3, 1
 """Grades of a candidate that is an answer, and of one that shares at least half of its words."""
@@ -50,18 +46,11 @@ class ReaderSettings(Section):
     """Everything that the result depends on beside the code."""
 
     data: DataSettings = DataSettings()
-    stage: Literal["ranker", "spans"] = "ranker"
-    """`spans` trains the span model, `ranker` the trees, beside `span_model` where it is set."""
-    span_model: Path | None = None
-    """File that the stage `spans` wrote; it is copied beside the trees."""
+    passages: tuple[Path, ...] = ()
+    """Folders that `helios train passages` wrote, each without the lessons of its equal share of the tables
+    (`passage_lessons ottqa --without`); trees that learn beside none do without what a reader of passages says."""
     ranking: Path | None = None
     """Folder that `helios train ranker` wrote: each question is searched with trees that never saw its table."""
-    span_share: float = Field(default=0.5, gt=0.0, lt=1.0)
-    """Share of the tables that the span model learns from; trees beside it learn from the others."""
-    rank: int = Field(default=16, ge=1)
-    """Of the span model's low-rank updates."""
-    train: TrainSettings = TrainSettings(epochs=4, learning_rate=5e-4, best_by="held-out span F1")
-    """Of the span model."""
     edges: int = Field(default=10, ge=1)
     """Best edges whose candidates are read."""
     k: int = Field(default=50, ge=1)
@@ -94,47 +83,20 @@ def train_reader(
         if done % 20 == 0:
             log("questions mined", done, done)
 
-    values: dict[str, Any] = {}
     with Engine.open(index) as engine, CrossFitted(index, settings.ranking) as crossfitted:
         needs = {"encoder": engine.index.encoder["fingerprint"]}
-        if settings.stage == "spans":
-            scores = _train_spans(engine, questions, settings, out, advance, device=device, on_log=on_log)
-            files = [SPANS]
-        else:
-            spans = SpanReader.load(settings.span_model) if settings.span_model else None
-            examples = mine_examples(
-                engine, questions, out / "examples", edges=settings.edges, k=settings.k, seed=settings.seed,
-                spans=spans, search=crossfitted.search if settings.ranking else None, advance=advance,
-            )  # fmt: skip
-            ranker, scores = fit_reader(examples, settings, log=log)
-            ranker.trees.save(out / TREES)
-            values = {"calibration": asdict(ranker.calibration)}
-            files = [TREES]
-            if settings.span_model:
-                shutil.copyfile(settings.span_model, out / SPANS)
-                files.append(SPANS)
+        threads = os.cpu_count() or 1
+        examples = mine_examples(
+            engine, questions, out / "examples", edges=settings.edges, k=settings.k, seed=settings.seed,
+            passages=[PassageReader.load(one, threads=threads) for one in settings.passages],
+            search=crossfitted.search if settings.ranking else None, advance=advance,
+        )  # fmt: skip
+    ranker, scores = fit_reader(examples, settings, log=log)
+    ranker.trees.save(out / TREES)
+    values = {"calibration": asdict(ranker.calibration)}
     card = _card(settings, scores, time.monotonic() - started)
-    write_card(out, replace(card, needs=needs, values=values), weights=files)
+    write_card(out, replace(card, needs=needs, values=values), weights=[TREES])
     return scores
-
-
-def _train_spans(
-    engine: Engine, questions: Sequence[Question], settings: ReaderSettings, out: Path,
-    advance: Callable[[int], None], *, device: Any, on_log: Callable[[LogRow], None],
-) -> dict[str, float]:  # fmt: skip
-    """Train the span model on the last share of the tables; those held out measure it."""
-    lessons = mine_span_lessons(engine, questions, out, edges=settings.edges, seed=settings.seed, advance=advance)
-    learned = [lesson for lesson in lessons if lesson.fold >= 1 - settings.span_share]
-    held_out = [lesson for lesson in lessons if lesson.fold < settings.data.held_out]
-    if not learned:
-        raise TrainingError("no question's answer was found in its gold edges: nothing to learn spans from")
-    recipe = SpanRecipe(learned, held_out, settings.train, rank=settings.rank, device=device)
-    described = {"recipe": settings.model_dump(mode="json"), "lessons": len(learned), "base": recipe.base.sha256}
-    result = train(recipe, settings.train, out, device=device, description=described, on_log=on_log)
-    if result.best is not None:
-        recipe.load_state_dict(load_best(out)[1])
-    recipe.save(out / SPANS)
-    return {**recipe.evaluate(), "lessons": float(len(learned)), "best step": float(result.best_step)}
 
 
 def fit_reader(
@@ -143,8 +105,6 @@ def fit_reader(
 ) -> tuple[AnswerRanker, dict[str, float]]:  # fmt: skip
     """Trees for all examples, with what the held-out ones chose and measured."""
     held_out = [example for example in examples if example.fold < settings.data.held_out and len(example.f1)]
-    share = settings.span_share if settings.span_model else 0.0
-    examples = [example for example in examples if example.fold < 1 - share]
     learned = [example for example in examples if example.fold >= settings.data.held_out]
     if not any(example.exact.any() for example in learned) or not held_out:
         raise TrainingError("too few questions whose answer was found: widen the questions or data.held_out")
@@ -223,8 +183,8 @@ def _choose_rounds(
 
 
 def _width(settings: ReaderSettings) -> int:
-    """How many of the features are learned from: the last ones need a span model."""
-    return len(FEATURES) if settings.span_model else len(FEATURES) - len(SPAN_FEATURES)
+    """How many of the features are learned from: the last ones need a reader of passages."""
+    return len(FEATURES) if settings.passages else len(FEATURES) - len(READ_FEATURES)
 
 
 def predict(trees: lightgbm.Booster, example: Example, rounds: int) -> FloatArray:
@@ -265,7 +225,8 @@ def _card(settings: ReaderSettings, scores: Mapping[str, float], seconds: float)
         summary="Gradient-boosted trees that choose an answer among the candidate spans of the best edges.",
         base="none; similarities come from the token encoder of the index",
         data=tuple(data_file(path) for path in settings.data.questions),
-        settings=settings.model_dump(mode="json", exclude={"data"}),
+        settings=settings.model_dump(mode="json", exclude={"data", "passages", "ranking"})
+        | {"passages": len(settings.passages)},
         scores=dict(scores),
         limits="English. Answers are words of the evidence: nothing is computed or rephrased. Train it again when the "
         "token encoder of the index changes.",

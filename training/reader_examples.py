@@ -16,7 +16,7 @@ from helios.evaluation.measures import exact_match, f1
 from helios.evaluation.questions import Question
 from helios.reading.extractive import Candidates, candidates_of
 from helios.reading.features import FEATURES, span_key
-from helios.reading.spanmodel import SpanReader
+from helios.reading.passages import PassageReader
 from helios.reading.vectors import StoredVectors
 from helios.types import Evidence
 from training.holdout import table_place
@@ -47,12 +47,13 @@ class Search(Protocol):
 
 def mine_examples(
     engine: Engine, questions: Sequence[Question], folder: Path, *, edges: int, k: int, seed: int,
-    spans: SpanReader | None = None, search: Search | None = None,
+    passages: Sequence[PassageReader] = (), search: Search | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> list[Example]:  # fmt: skip
     """Search every question and grade its candidates; chunks that `folder` has already are read from there.
 
-    `search` finds the evidence instead of the engine.
+    `search` finds the evidence instead of the engine. Of several readers of `passages` each reads its equal share of
+    the tables, in their order by `table_fold`: those that it has not learned from.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vectors = StoredVectors(engine.index, engine.encoder)
@@ -64,7 +65,11 @@ def mine_examples(
             mined = []
             for number, question in enumerate(chunk, start=start + 1):
                 evidence = search(question, k=k) if search else engine.search(question.text, k=k)
-                candidates = candidates_of(question.text, evidence, vectors, edges=edges, spans=spans)
+                read = None
+                if passages:
+                    reader = passages[int(table_fold(question, seed=seed) * len(passages))]
+                    read = reader.passages(question.text, evidence, edges=edges)
+                candidates = candidates_of(question.text, evidence, vectors, edges=edges, passages=read)
                 mined.append(grade(question, candidates, seed=seed))
                 advance(number)
             _save(path, mined)

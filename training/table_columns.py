@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -39,8 +40,6 @@ from training.table_reader import LIGHT, Lesson, TableReaderSettings, lessons, s
 from training.trainer import train
 
 LESSONS = "column-lessons.jsonl"
-LENGTH = 20.0
-"""The vectors are made this long before the heads read them, about what the encoder gives."""
 MOST_PROGRAMS = 100
 
 
@@ -190,21 +189,24 @@ def program_chances(
 ) -> Tensor:
     """Log-probabilities (N) of programs, as the reader of columns adds them up."""
     ops = F.log_softmax(said[: len(OPS)], dim=-1)
-    asked, ordered = F.log_softmax(columns_C3[:, 0], dim=-1), F.log_softmax(columns_C3[:, 1], dim=-1)
+    count, ends = len(columns_C3), said.new_tensor([UNSEEN, 0.0])
+    asked = torch.cat([F.log_softmax(columns_C3[:, 0], dim=-1), ends])
+    ordered = torch.cat([F.log_softmax(columns_C3[:, 1], dim=-1), ends])
     selects, not_selects = F.logsigmoid(columns_C3[:, 2]), F.logsigmoid(-columns_C3[:, 2])
-    down, up = F.logsigmoid(said[len(OPS)]), F.logsigmoid(-said[len(OPS)])
-    unseen = said.new_tensor(UNSEEN)
-    sums = []
-    for op, column, order, descending, where in programs:
-        total = ops[op]
-        if column >= 0:
-            total = total + (asked[column] if column < len(asked) else unseen)
-        if order >= 0:
-            total = total + (ordered[order] if order < len(ordered) else unseen) + (down if descending else up)
-        chosen = torch.zeros(len(asked), dtype=torch.bool, device=said.device)
-        chosen[[column for column in where if column < len(asked)]] = True
-        sums.append(total + torch.where(chosen, selects, not_selects).sum())
-    return torch.stack(sums)
+    directions = F.logsigmoid(said[len(OPS)] * said.new_tensor([-1.0, 1.0, 0.0])) * said.new_tensor([1.0, 1.0, 0.0])
+    places = np.array([[op, _place(column, count), _place(order, count), 2 if order < 0 else bool(down)]
+                       for op, column, order, down, _ in programs])  # fmt: skip
+    chosen_NC = np.zeros((len(programs), count), np.float32)
+    for row, (*_, where) in enumerate(programs):
+        chosen_NC[row, [column for column in where if column < count]] = 1.0
+    op, column, order, down = torch.from_numpy(places.T.copy()).to(said.device)
+    where_N = torch.from_numpy(chosen_NC).to(said.device) @ (selects - not_selects) + not_selects.sum()
+    return ops[op] + asked[column] + ordered[order] + directions[down] + where_N
+
+
+def _place(column: int, count: int) -> int:
+    """Where a column's number stands; after all of them those that did not fit, and then none."""
+    return count + 1 if column < 0 else min(column, count)
 
 
 def _record(lesson: ColumnLesson) -> dict[str, Any]:

@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from helios.extras import import_library
 from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
 from helios.reading.choice import Choice, Reading
-from helios.reading.features import add_span_features, features_of, node_facts, question_facts, span_key
+from helios.reading.features import add_read_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import ask_in_any_language
-from helios.reading.ranker import SPANS, WEIGHTS, AnswerRanker
+from helios.reading.ranker import AnswerRanker
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
 from helios.reading.vectors import NodeVectors
-from helios.reading.windows import windows_of
 from helios.types import Evidence, EvidenceEdge, SegmentId
 
 if TYPE_CHECKING:
-    from helios.reading.passages import PassageAnswer, PassageReader
+    from helios.reading.passages import PassageAnswer, PassageReader, ReadPassages
     from helios.reading.queries.reader import QueryAnswer, QueryReader
-    from helios.reading.spanmodel import SpanReader
     from helios.reading.tables.reader import Sheets, TableAnswer, TableReader
 
 FloatArray = NDArray[np.float32]
@@ -58,10 +55,9 @@ class ExtractiveReader:
     name = "extractive"
 
     def __init__(
-        self, ranker: AnswerRanker, vectors: NodeVectors, *, spans: "SpanReader | None" = None,
-        tables: "TableReader | None" = None, passages: "PassageReader | None" = None,
-        queries: "QueryReader | None" = None, choice: Choice | None = None, edges: int = 10, least: float = 0.0,
-        least_read: float = 0.0, present: float = 0.0,
+        self, ranker: AnswerRanker, vectors: NodeVectors, *, tables: "TableReader | None" = None,
+        passages: "PassageReader | None" = None, queries: "QueryReader | None" = None, choice: Choice | None = None,
+        edges: int = 10, least: float = 0.0, least_read: float = 0.0, present: float = 0.0,
     ) -> None:  # fmt: skip
         """It abstains below the confidence `least`, and `least_read` for what is no span; it says no span where
         `Evidence.present` is below `present`.
@@ -69,7 +65,6 @@ class ExtractiveReader:
         Without a choice the readers' own confidences are compared as they are.
         """
         self.ranker = ranker
-        self.spans = spans
         self.tables = tables
         self.passages = passages
         self.queries = queries
@@ -94,15 +89,9 @@ class ExtractiveReader:
         `encoder` is the fingerprint of the one that the vectors are of.
         """
         ranker = AnswerRanker.load(folder, encoder=encoder)
-        spans = None
-        if ranker.reads_spans:
-            import_library("torch", needed_by="a reader of spans")
-            from helios.reading.spanmodel import SpanReader
-
-            spans = SpanReader.load((folder or WEIGHTS) / SPANS)
         return cls(
-            ranker, vectors, spans=spans, tables=tables, passages=passages, queries=queries, choice=choice, edges=edges,
-            least=least, least_read=least_read, present=present,
+            ranker, vectors, tables=tables, passages=passages, queries=queries, choice=choice, edges=edges, least=least,
+            least_read=least_read, present=present,
         )  # fmt: skip
 
     def over(self, vectors: NodeVectors, sheets: "Sheets") -> "ExtractiveReader":
@@ -110,8 +99,8 @@ class ExtractiveReader:
         tables = None if self.tables is None else self.tables.over(sheets)
         queries = None if self.queries is None else self.queries.over(sheets)
         return ExtractiveReader(
-            self.ranker, vectors, spans=self.spans, tables=tables, passages=self.passages, queries=queries,
-            choice=self.choice, edges=self.edges, least=self.least, least_read=self.least_read, present=self.present,
+            self.ranker, vectors, tables=tables, passages=self.passages, queries=queries, choice=self.choice,
+            edges=self.edges, least=self.least, least_read=self.least_read, present=self.present,
         )  # fmt: skip
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
@@ -140,20 +129,24 @@ class ExtractiveReader:
     def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Answer]]:
         """The answers of each reader that finds any, likeliest first, with its own confidence; nothing is left out."""
         vectors = self.vectors.question(question)
-        found = {Reading.SPAN: self._spans_of(question, vectors, evidence)}
+        reader = self.passages
+        passages = None if reader is None else reader.passages(question, evidence, edges=self.edges)
+        found = {Reading.SPAN: self._spans_of(question, vectors, evidence, passages)}
         if self.tables is not None:
             read = self.tables.read(question, vectors, evidence)[: ALTERNATIVES + 1]
             found[Reading.TABLE] = [_of_table(question, one) for one in read]
-        if self.passages is not None:
-            told = self.passages.read(question, evidence, edges=self.edges)[: ALTERNATIVES + 1]
+        if reader is not None and passages is not None:
+            told = reader.read(question, evidence, passages)[: ALTERNATIVES + 1]
             found[Reading.PASSAGE] = [_of_passage(question, one) for one in told]
         if self.queries is not None and _link(evidence) < SURELY_LINKED:
             asked = self.queries.read(question, evidence)
             found[Reading.QUERY] = [_of_query(question, one) for one in asked]
         return {one: answers for one, answers in found.items() if answers}
 
-    def _spans_of(self, question: str, vectors: TokenVectors, evidence: Evidence) -> list[Answer]:
-        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, spans=self.spans, said=vectors)
+    def _spans_of(
+        self, question: str, vectors: TokenVectors, evidence: Evidence, passages: "ReadPassages | None"
+    ) -> list[Answer]:
+        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, passages=passages, said=vectors)
         if not candidates.spans:
             return []
         found = []
@@ -235,10 +228,13 @@ def _others(best: Answer, others: Sequence[Answer]) -> tuple[tuple[str, float], 
 
 
 def candidates_of(
-    question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int, spans: "SpanReader | None" = None,
+    question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int, passages: "ReadPassages | None" = None,
     said: TokenVectors | None = None,
 ) -> Candidates:  # fmt: skip
-    """Every candidate of the best edges with its features; `said` are the question's vectors where they are known."""
+    """Every candidate of the best edges with its features.
+
+    `passages` are those of as many edges where a model has read them, `said` the question's vectors where known.
+    """
     nodes = read_nodes(evidence, edges=edges)
     found = candidate_spans(nodes)
     said = vectors.question(question) if said is None else said
@@ -246,9 +242,8 @@ def candidates_of(
     pairs = zip(nodes, vectors.nodes(nodes), strict=True)
     facts = [node_facts(asked, node, tokens) for node, tokens in pairs]
     features = features_of(asked, evidence, facts, found)
-    if spans is not None:
-        windows = windows_of(evidence, nodes)
-        add_span_features(features, found, windows, spans.logits(question, [window.text for window in windows]))
+    if passages is not None:
+        add_read_features(features, found, passages)
     return Candidates(nodes, found, features)
 
 

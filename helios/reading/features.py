@@ -19,11 +19,10 @@ from helios.models.text import Piece
 from helios.reading.question import STOP, Asked, Kind
 from helios.reading.ranges import RangeMax, running
 from helios.reading.spans import MONTHS, NUMBER_WORDS, ReadNode, Shape, Span, place_number, tokens_of
-from helios.reading.windows import Window
 from helios.types import Evidence
 
 if TYPE_CHECKING:
-    from helios.reading.spanmodel import WindowLogits
+    from helios.reading.passages import ReadPassages, ReadWindow
 
 FloatArray = NDArray[np.float32]
 
@@ -42,10 +41,11 @@ FEATURES = (
     "focus_in_sentence", "focus_distance", "left_distance", "right_distance", "near_coverage", "far_coverage",
     "sentence_coverage", "sentence_rest", "focus_similarity", "asking_similarity", "own_similarity",
     "near_similarity", "sentence_similarity", "rest_similarity", "left_focus_similarity",
-    # the span model; not a number without one
-    "span_score", "span_start", "span_end",
+    # the reader of passages: how far behind its best candidate, how likely, and whether the text answers; not a number
+    # for what it has not read
+    "read_gap", "read_chance", "read_answers",
 )  # fmt: skip
-SPAN_FEATURES = FEATURES[-3:]
+READ_FEATURES = FEATURES[-3:]
 KINDS = tuple(Kind)
 SHAPES = tuple(Shape)
 ASKING = ("", "what", "which", "who", "whom", "whose", "when", "where", "how", "why")
@@ -160,33 +160,31 @@ def features_of(
         if len(here):
             table = _NodeTable(question, fact, edges[number], [spans[at] for at in here.tolist()])
             own, both = table.own(), table.both()
-            rows[here, : len(FEATURES) - len(SPAN_FEATURES)] = np.column_stack(
+            rows[here, : len(FEATURES) - len(READ_FEATURES)] = np.column_stack(
                 [np.tile(edges[number].values, (len(here), 1)), own, np.tile(shared, (len(here), 1)), both]
             )
-    rows[:, -len(SPAN_FEATURES) :] = np.nan
+    rows[:, -len(READ_FEATURES) :] = np.nan
     for name, column in zip(("copies", "cell_copies"), _copies(facts, spans), strict=True):
         rows[:, FEATURES.index(name)] = column
     return rows
 
 
-def add_span_features(
-    features: FloatArray, spans: Sequence[Span], windows: Sequence[Window], logits: "Sequence[WindowLogits]"
-) -> None:
-    """Fill in the last columns of `features`, in place: the best logits of a candidate over the windows it is in."""
+def add_read_features(features: FloatArray, spans: Sequence[Span], passages: "ReadPassages") -> None:
+    """Fill in the last columns of `features`, in place: the likeliest of the windows that a candidate is in."""
     best = np.full((len(spans), 2), np.nan, np.float32)
-    places: dict[int, list[tuple[int, int]]] = {}
-    for number, window in enumerate(windows):
+    places: dict[int, list[tuple[ReadWindow, int]]] = {}
+    for window, read in zip(passages.windows, passages.read, strict=True):
         for node, offset, _ in window.nodes:
-            places.setdefault(node, []).append((number, offset))
+            places.setdefault(node, []).append((read, offset))
     for at, span in enumerate(spans):
-        for number, offset in places.get(span.node, ()):
-            pair = logits[number].of(span.start + offset, span.end + offset)
-            if pair is not None and not sum(pair) <= best[at].sum():
-                best[at] = pair
-    known = best[~np.isnan(best[:, 0])]
+        for read, offset in places.get(span.node, ()):
+            chance = read.chance_of(span.start + offset, span.end + offset)
+            if chance is not None and not chance <= best[at, 0]:
+                best[at] = chance, read.answers
+    known = best[~np.isnan(best[:, 0]), 0]
     if len(known):
-        features[:, -3] = best.sum(axis=1) - known.sum(axis=1).max()
-        features[:, -2:] = best - known.max(axis=0)
+        features[:, -3] = best[:, 0] - known.max()
+        features[:, -2:] = best
 
 
 def span_key(text: str) -> str:

@@ -12,6 +12,7 @@ Shape legend: L tokens, n tokens of the passage, D hidden size.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from helios.reading.base import Citation
 from helios.reading.features import span_key
 from helios.reading.spans import ReadNode, Shape, Span, citation_of, read_nodes
 from helios.reading.tables.wording import wording_of
-from helios.reading.windows import windows_of
+from helios.reading.windows import Window, windows_of
 from helios.types import Evidence
 
 FloatArray = NDArray[np.float32]
@@ -67,13 +68,25 @@ class WindowTokeniser:
 
     def of(self, question: str, texts: Sequence[str]) -> list[TokenisedWindow]:
         """One sequence a text."""
-        head = [self._plain.opening, *self._plain.ids(question, QUESTION_TOKENS), self._plain.separator]
-        room = MAX_TOKENS - len(head) - 1
+        return self.pairs([(question, text) for text in texts])
+
+    def pairs(self, asked: Sequence[tuple[str, str]]) -> list[TokenisedWindow]:
+        """One sequence for each question with its text."""
+        questions = list(dict.fromkeys(question for question, _ in asked))
+        heads = {
+            question: [self._plain.opening, *one.ids[:QUESTION_TOKENS], self._plain.separator]
+            for question, one in zip(questions, self._tokenised(questions), strict=True)
+        }
         found = []
-        for encoding in self._plain.tokenizer.encode_batch(list(texts), add_special_tokens=False):
-            spans = np.array(encoding.offsets[:room], np.int32).reshape(-1, 2)
-            found.append(TokenisedWindow([*head, *encoding.ids[:room], self._plain.separator], len(head), spans))
+        for (question, _), text in zip(asked, self._tokenised([text for _, text in asked]), strict=True):
+            head = heads[question]
+            room = MAX_TOKENS - len(head) - 1
+            spans = np.array(text.offsets[:room], np.int32).reshape(-1, 2)
+            found.append(TokenisedWindow([*head, *text.ids[:room], self._plain.separator], len(head), spans))
         return found
+
+    def _tokenised(self, texts: list[str]) -> Any:
+        return self._plain.tokenizer.encode_batch(texts, add_special_tokens=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,43 @@ class ReadSpan:
     """Log-odds that the text answers."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadWindow:
+    """What the model says of a text: of each token (n, 2) the logarithms of the chances that the answer begins and ends
+    there, if the text answers, and the log-odds that it does."""
+
+    spans: NDArray[np.int32]
+    """Characters [start, end) of the tokens (n, 2)."""
+    chances: FloatArray
+    answers: float
+
+    @property
+    def answering(self) -> float:
+        """The logarithm of the chance that the text answers."""
+        return -float(np.logaddexp(0.0, -self.answers))
+
+    def chance_of(self, start: int, end: int) -> float | None:
+        """That of the characters [start, end), from their first and last token; None where the text was cut before."""
+        first = int(np.searchsorted(self.spans[:, 1], start, side="right"))
+        last = int(np.searchsorted(self.spans[:, 0], end, side="left")) - 1
+        if first > last or last >= len(self.spans) or self.spans[last, 1] < end:
+            return None
+        return float(self.chances[first, 0] + self.chances[last, 1]) + self.answering
+
+    def best(self, length: int) -> list[ReadSpan]:
+        """The likeliest answers within the first characters, best first."""
+        count = int((self.spans[:, 1] <= length).sum())
+        pairs = self.chances[:count, 0][:, None] + self.chances[:count, 1][None]
+        pairs[~np.triu(np.tri(count, k=LONGEST - 1, dtype=bool))] = -np.inf
+        found = []
+        for at in np.argsort(-pairs, axis=None, kind="stable")[:SPANS].tolist():
+            first, last = divmod(at, count)
+            if np.isfinite(pairs[first, last]):
+                start, end = int(self.spans[first, 0]), int(self.spans[last, 1])
+                found.append(ReadSpan(start, end, float(pairs[first, last]) + self.answering, self.answers))
+        return found
+
+
 class SpanFinder:
     """The model with its heads; threads may share it."""
 
@@ -94,34 +144,26 @@ class SpanFinder:
         self._encoder = HeadedEncoder(base, weights, HEADS, runtime=runtime, threads=threads)
         self._tokeniser = WindowTokeniser(base)
 
-    def read(self, question: str, texts: Sequence[str], lengths: Sequence[int]) -> list[list[ReadSpan]]:
-        """The likeliest answers within the first characters (`lengths`) of each text, best first.
-
-        ModelError for weights that cannot be used.
-        """
+    def read(self, question: str, texts: Sequence[str]) -> list[ReadWindow]:
+        """What the model says of each text; ModelError for weights that cannot be used."""
         windows = self._tokeniser.of(question, texts)
         vectors = self._encoder.encode([window.ids for window in windows])
-        return [self._spans(*one) for one in zip(windows, vectors, lengths, strict=True)]
+        return [self._read(*one) for one in zip(windows, vectors, strict=True)]
 
-    def _spans(self, window: TokenisedWindow, vectors_LD: FloatArray, length: int) -> list[ReadSpan]:
-        count = int((window.spans[:, 1] <= length).sum())
-        if not count:
-            return []
+    def _read(self, window: TokenisedWindow, vectors_LD: FloatArray) -> ReadWindow:
         answers = float(self._encoder.head("answers", vectors_LD[0])[0])
-        inside_nD = vectors_LD[window.first : window.first + len(window.spans)]
-        logits_n2 = self._encoder.head("span", inside_nD)
-        chances_n2 = logits_n2 - np.logaddexp.reduce(logits_n2, axis=0)
-        pairs = chances_n2[:count, 0][:, None] + chances_n2[:count, 1][None]
-        pairs[~np.triu(np.tri(count, k=LONGEST - 1, dtype=bool))] = -np.inf
-        best = np.argsort(-pairs, axis=None, kind="stable")[:SPANS]
-        found = []
-        for at in best.tolist():
-            first, last = divmod(at, count)
-            if np.isfinite(pairs[first, last]):
-                chance = float(pairs[first, last]) - float(np.logaddexp(0.0, -answers))
-                start, end = int(window.spans[first, 0]), int(window.spans[last, 1])
-                found.append(ReadSpan(start, end, chance, answers))
-        return found
+        logits_n2 = self._encoder.head("span", vectors_LD[window.first : window.first + len(window.spans)])
+        least = np.logaddexp.reduce(logits_n2, axis=0) if len(logits_n2) else 0.0
+        return ReadWindow(window.spans, logits_n2 - least, answers)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPassages:
+    """The passages of the best edges, each with the row that links to it, as the model read them."""
+
+    nodes: list[ReadNode]
+    windows: list[Window]
+    read: list[ReadWindow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,21 +201,26 @@ class PassageReader:
         finder = SpanFinder(find_base_model(), folder / FILE, runtime=runtime, threads=threads)
         return cls(finder, weights, intercept)
 
-    def read(self, question: str, evidence: Evidence, *, edges: int) -> list[PassageAnswer]:
-        """Answers from the passages of the best edges, likeliest first; none where there is no passage."""
-        found = [replace(one, confidence=self._chance(one.features)) for one in self.answers(question, evidence, edges)]
-        return sorted(found, key=lambda one: -one.confidence)
-
-    def answers(self, question: str, evidence: Evidence, edges: int) -> list[PassageAnswer]:
-        """What the passages say, each answer once, where it is likeliest."""
+    def passages(self, question: str, evidence: Evidence, *, edges: int) -> ReadPassages:
+        """The passages of the best edges, read beside the question."""
         nodes = read_nodes(evidence, edges=edges)
         windows = [one for one in windows_of(evidence, nodes) if nodes[one.nodes[0][0]].passage is not None]
-        read = self.finder.read(question, [one.text for one in windows], [one.nodes[0][2] for one in windows])
+        return ReadPassages(nodes, windows, self.finder.read(question, [one.text for one in windows]))
+
+    def read(self, question: str, evidence: Evidence, passages: ReadPassages) -> list[PassageAnswer]:
+        """Answers from passages, likeliest first; none where there is no passage."""
+        found = self.answers(question, evidence, passages)
+        found = [replace(one, confidence=self._chance(one.features)) for one in found]
+        return sorted(found, key=lambda one: -one.confidence)
+
+    def answers(self, question: str, evidence: Evidence, passages: ReadPassages) -> list[PassageAnswer]:
+        """What the passages say, each answer once, where it is likeliest."""
+        nodes = passages.nodes
         said: dict[str, list[tuple[ReadSpan, int]]] = {}
-        for window, spans in zip(windows, read, strict=True):
-            number = window.nodes[0][0]
+        for window, read in zip(passages.windows, passages.read, strict=True):
+            number, _, length = window.nodes[0]
             text = nodes[number].text.text
-            for span in merged(trimmed(span, text) for span in spans):
+            for span in merged(trimmed(span, text) for span in read.best(length)):
                 said.setdefault(span_key(text[span.start : span.end]), []).append((span, number))
         said.pop("", None)
         sums = {key: float(np.logaddexp.reduce([span.chance for span, _ in all_of])) for key, all_of in said.items()}

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from helios.errors import ModelError
 from helios.models.card import read_card
 from helios.models.trees import Trees
-from helios.reading.features import FEATURES, SPAN_FEATURES
+from helios.reading.features import FEATURES, READ_FEATURES
 
 FloatArray = NDArray[np.float32]
 WEIGHTS = Path(__file__).parent / "weights"
 ROLE = "reader"
-TREES, SPANS = "ranker.txt", "spans.safetensors"
+TREES = "ranker.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class AnswerRanker:
         return self.trees.sums(features[:, self._columns]).astype(np.float32)
 
     @property
-    def reads_spans(self) -> bool:
-        """Whether it was trained beside a span model."""
-        return any(FEATURES[column] in SPAN_FEATURES for column in self._columns)
+    def reads_passages(self) -> bool:
+        """Whether it was trained beside a reader of passages."""
+        return any(FEATURES[column] in READ_FEATURES for column in self._columns)
 
     def shares(self, scores: FloatArray) -> FloatArray:
         """Scores (N) of one question's candidates as shares of one."""

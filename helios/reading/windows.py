@@ -1,4 +1,4 @@
-"""What the span model reads: a passage followed by the row that links to it, and every row alone.
+"""What the reader of passages reads: a passage followed by the row that links to it, and every row alone.
 
 A window knows which characters of which node its own characters are.
 """

@@ -20,7 +20,7 @@ from helios.reading.base import Support
 from helios.reading.choice import Reading
 from helios.reading.citations import checked
 from helios.reading.extractive import SURELY_LINKED, ExtractiveReader, candidates_of, rank_answers
-from helios.reading.features import FEATURES, SPAN_FEATURES
+from helios.reading.features import FEATURES, READ_FEATURES
 from helios.reading.ranges import RangeMax, running
 from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
 from helios.reading.vectors import EncodedVectors, StoredVectors
@@ -94,7 +94,7 @@ def test_tables_are_asked_in_sql_where_no_text_is_linked_for_sure(engine):
 def replace_least(reader: ExtractiveReader) -> ExtractiveReader:
     """The same reader, which answers however unsure it is."""
     return ExtractiveReader(
-        reader.ranker, reader.vectors, spans=reader.spans, tables=reader.tables, passages=reader.passages,
+        reader.ranker, reader.vectors, tables=reader.tables, passages=reader.passages,
         queries=reader.queries, choice=reader.choice, edges=reader.edges,
     )  # fmt: skip
 
@@ -114,11 +114,11 @@ def test_no_evidence(reader):
     assert reader.read(QUESTION, Evidence(QUESTION, ())).reason == "no evidence was found"
 
 
-def test_features_are_finite_numbers_but_for_the_span_model(engine, evidence, vectors):
+def test_features_are_finite_numbers_but_for_what_no_model_has_read(engine, evidence, vectors):
     found = candidates_of(QUESTION, evidence, vectors, edges=10)
     assert found.features.shape == (len(found.spans), len(FEATURES))
-    assert np.isfinite(found.features[:, : -len(SPAN_FEATURES)]).all()
-    assert np.isnan(found.features[:, -len(SPAN_FEATURES) :]).all()
+    assert np.isfinite(found.features[:, : -len(READ_FEATURES)]).all()
+    assert np.isnan(found.features[:, -len(READ_FEATURES) :]).all()
 
 
 def test_stored_vectors_give_nearly_the_features_of_encoded_ones(engine, evidence, vectors):

@@ -13,7 +13,8 @@ from helios.reading.choice import ROLE as CHOICE
 from helios.reading.passages import ROLE, PassageReader
 from training.answer_choice import AnswerChoiceSettings, Example, fit_choice, kept_weights, train_answer_choice
 from training.errors import TrainingError
-from training.passage_lessons import cropped, occurrences, written_lessons
+from training.made_lessons import cropped, occurrences
+from training.passage_lessons import written_lessons
 from training.passage_reader import PassageLesson, PassageReaderSettings, token_pairs, train_passage_reader
 from training.settings import TrainSettings
 
@@ -53,7 +54,7 @@ def test_answers_are_found_in_the_passages_of_the_file(lessons):
 def test_a_cropped_text_keeps_what_answers(seed):
     text = " ".join(f"word{n}" for n in range(300)) + " | title: row"
     at = text.index("word150")
-    shown, spans = cropped(text, ((at, at + 7),), "cloze", random.Random(seed))
+    shown, spans = cropped(text, ((at, at + 7),), 45, random.Random(seed))
     assert [shown[start:end] for start, end in spans] == ["word150"]
     assert len(shown.split()) < 60
     assert shown.endswith("title: row")
@@ -83,7 +84,8 @@ def test_training_writes_what_reads(lessons, sample_index, tmp_path):
     assert read_card(tmp_path / "out", ROLE).values["weights"]
     with Engine.open(sample_index) as engine:
         question = "Which sea does the Rhine flow into?"
-        assert PassageReader.load(tmp_path / "out").read(question, engine.search(question), edges=10)
+        reader, evidence = PassageReader.load(tmp_path / "out"), engine.search(question)
+        assert reader.read(question, evidence, reader.passages(question, evidence, edges=10))
     with pytest.raises(TrainingError, match="lessons"):
         train_passage_reader(PassageReaderSettings(), tmp_path / "none")
 
@@ -96,7 +98,8 @@ def test_first_and_last_token_of_an_answer(lessons):
     text, spans = lesson.right[0]
     (window,) = WindowTokeniser(find_base_model()).of(lesson.question, [text])
     ((first, last),) = token_pairs(window, spans)
-    assert text[window.spans[first, 0] : window.spans[last, 1]] == "40 minutes"
+    start, end = (window.spans[at - window.first] for at in (first, last))
+    assert text[start[0] : end[1]] == "40 minutes"
     assert token_pairs(window, [(len(text) - 1, len(text) + 5)]) == []
 
 

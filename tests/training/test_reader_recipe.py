@@ -1,23 +1,17 @@
-"""The reader's recipe on the sample index: mining resumes, fitting beats chance, the span model learns."""
-
-from pathlib import Path
+"""The reader's recipe on the sample index: mining resumes, fitting beats chance, passages are read beside it."""
 
 import numpy as np
 import pytest
-import torch
 
 from helios.corpus.sample import sample_path
 from helios.evaluation.questions import read_questions
-from helios.reading.extractive import ExtractiveReader, candidates_of
-from helios.reading.features import FEATURES, SPAN_FEATURES
-from helios.reading.ranker import AnswerRanker
-from helios.reading.spanmodel import SpanReader
+from helios.reading.extractive import ExtractiveReader
+from helios.reading.features import FEATURES, READ_FEATURES
+from helios.reading.passages import PassageReader
 from helios.reading.vectors import StoredVectors
 from training.errors import TrainingError
 from training.reader import ReaderSettings, fit_reader, train_reader
-from training.reader_examples import Example, mine_examples
-from training.reader_spans import SpanRecipe, answer_spans, mine_span_lessons, token_pairs
-from training.settings import TrainSettings
+from training.reader_examples import Example, mine_examples, table_fold
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +22,6 @@ def questions():
 @pytest.fixture(scope="module")
 def examples(engine, questions, tmp_path_factory):
     return mine_examples(engine, questions, tmp_path_factory.mktemp("examples"), edges=5, k=20, seed=13)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def settings(**changes) -> ReaderSettings:
@@ -88,52 +74,37 @@ def test_a_recipe_needs_an_index_and_questions(tmp_path):
         train_reader(ReaderSettings(), tmp_path)
 
 
-def test_occurrences_are_whole_words():
-    text = "Bern and Bernina, in BERN"
-    assert [text[slice(*span)] for span in answer_spans(text, ["Bern"])] == ["Bern", "BERN"]
-    assert not answer_spans(text, ["", "erni"])
+class Told:
+    """A reader of passages that keeps what it is asked."""
+
+    def __init__(self, reader: PassageReader) -> None:
+        self.reader, self.asked = reader, []
+
+    def passages(self, question, evidence, *, edges):
+        self.asked.append(question)
+        return self.reader.passages(question, evidence, edges=edges)
 
 
-def test_twenty_steps_of_the_span_model(engine, questions, reader_folder, tmp_path):
-    lessons = mine_span_lessons(engine, questions[:8], tmp_path, edges=4, seed=13)
-    assert lessons
-    assert lessons == mine_span_lessons(engine, questions[:8], tmp_path, edges=4, seed=13)
-    recipe = SpanRecipe(lessons, lessons[:2], TrainSettings(), rank=4, negatives=1, questions=2)
-    (group,) = recipe.parameter_groups()
-    optimizer = torch.optim.AdamW(group.parameters, lr=2e-3)
-    batch = recipe.batches(0, seed=1)[0]
-    losses = []
-    for _ in range(20):
-        loss = recipe.step(batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    assert losses[-1] < 0.6 * losses[0]
-    assert set(recipe.evaluate()) == {"held-out span F1", "held-out span EM"}
-    recipe.save(tmp_path / "spans.safetensors")
-    spans = SpanReader.load(tmp_path / "spans.safetensors")
-    _check_loaded(recipe, spans, lessons[0])
-    _check_features(engine, questions[0], spans, reader_folder)
+def test_each_share_of_the_tables_is_read_by_the_one_that_did_not_learn_from_it(engine, questions, tmp_path):
+    reader = PassageReader.load()
+    two = [Told(reader), Told(reader)]
+    found = mine_examples(engine, questions, tmp_path, edges=2, k=5, seed=1, passages=two)
+    shares = [{q.text for q in questions if int(table_fold(q, seed=1) * 2) == number} for number in range(2)]
+    assert all(shares)
+    assert [set(one.asked) for one in two] == shares
+    columns = np.concatenate([one.features[:, -len(READ_FEATURES) :] for one in found])
+    assert np.isnan(columns).any()  # rows without a passage
+    assert np.nanmax(columns[:, 0]) == 0.0  # the best candidate of what was read
+    assert (columns[~np.isnan(columns[:, 1]), 1] <= 0.0).all()  # logarithms of chances
 
 
-def _check_loaded(recipe: SpanRecipe, spans: SpanReader, lesson) -> None:
-    """What was saved reads as what was trained, but for the file's bf16."""
-    recipe.model.eval()
-    (window,) = recipe.reader.read(lesson.question, lesson.right[:1])
-    trained = SpanReader(recipe.model, recipe.reader).logits(lesson.question, lesson.right[:1])[0]
-    loaded = spans.logits(lesson.question, lesson.right[:1])[0]
-    assert np.abs(trained.start - loaded.start).max() < 0.5
-    pairs = list(token_pairs(window, answer_spans(lesson.right[0], lesson.answers)))
-    assert pairs
-    assert all(window.first <= first <= last for first, last in pairs)
-
-
-def _check_features(engine, question, spans: SpanReader, folder: Path) -> None:
+def test_trees_that_read_passages_do_without_them_too(engine, questions, tmp_path):
+    """Where the reader of passages is left out, its features are not numbers."""
+    mined = mine_examples(engine, questions, tmp_path, edges=5, k=10, seed=13, passages=[PassageReader.load()])
+    ranker, _ = fit_reader(mined, settings(passages=(tmp_path,), data={"held_out": 0.5}))
+    assert ranker.reads_passages
     vectors = StoredVectors(engine.index, engine.encoder)
-    evidence = engine.search(question.text, k=5)
-    found = candidates_of(question.text, evidence, vectors, edges=5, spans=spans)
-    columns = found.features[:, -len(SPAN_FEATURES) :]
-    assert np.nanmax(columns[:, 0]) == 0.0
-    assert not np.isnan(columns).all()
-    assert ExtractiveReader(AnswerRanker.load(folder), vectors, spans=spans).read(question.text, evidence).text
+    asked = questions[0].text
+    evidence = engine.search(asked, k=10)
+    for reader in (None, PassageReader.load()):
+        assert ExtractiveReader(ranker, vectors, passages=reader).read(asked, evidence).text

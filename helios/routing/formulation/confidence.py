@@ -14,12 +14,13 @@ from typing import Any
 
 from helios.errors import ModelError
 from helios.models.card import read_card
-from helios.routing.formulation.features import GRAPH_FEATURES, TABLE_FEATURES
+from helios.routing.formulation.features import ASKED_FEATURES, GRAPH_FEATURES, TABLE_FEATURES
 
 SHIPPED = Path(__file__).parent / "weights" / "confidence"
 ROLE = "query-confidence"
 LACKING = 0.5
-"""Factor where the question says an operation that the plan lacks; too rare in what was learned from to be learned."""
+"""Factor where the question says an operation that the plan lacks, or where what it asks for is not what the plan
+gives; too rare in what was learned from to be learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,10 @@ class Chance:
 
 
 def lacks(features: Mapping[str, float]) -> bool:
-    """Whether a question says an operation that its plan over tables lacks, or that no plan has."""
-    return "unmet" in features and bool(features["unmet"] or features.get("beyond"))
+    """Whether a question says an operation that its plan over tables lacks, or that no plan has, or asks for something
+    else than the plan gives."""
+    seen = ("unmet", "beyond", *ASKED_FEATURES)
+    return "unmet" in features and any(bool(features.get(name)) for name in seen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from helios.routing.formulation.generator import Reading
     from helios.routing.formulation.graph_plan import GraphPlan
     from helios.routing.formulation.graph_reading import GraphReading
+    from helios.routing.formulation.pieces import Piece
 
 BEYOND = (
     "percentage", "percent", "proportion", "ratio", "difference", "median", "instead", "respectively", "twice", "half",
@@ -31,10 +32,18 @@ LIGHT_VERBS = (
     "write", "lose", "win", "say", "see", "put", "let", "keep", "old", "ever", "just", "total", "number", "time",
 )  # fmt: skip
 """Words that often stand between names and say little of their own."""
+GENERAL = ("value", "information", "detail", "kind", "type", "record", "entry", "result", "thing", "data", "item")
+"""What is asked for by these is said by the words after them."""
 ONE = re.compile(
     r"^(how (many|much)\b|count\b|(what|which) (is|was) (the )?(total|average|number|maximum|minimum))", re.I
 )
 """Questions for one number, unless it is one for each of something."""
+WHEN = re.compile(r"when\b|(on |in |at )?(what|which) (dates?|days?|years?|months?|times?)\b", re.I)
+TIMES = re.compile(
+    r"\b(1[5-9]|20|21)\d\d|\d[:h.]\d\d|\d[./-]\d+[./-]\d|\b(mon|tues|wednes|thurs|fri|satur|sun)day|"
+    r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.I,
+)  # fmt: skip
+"""What a question of a time is answered by."""
 EACH = re.compile(r"\b(each|every|per|for all|by)\b", re.I)
 COUNTING = re.compile(r"\bhow many\b|\bnumbers? of\b|\bcounts?\b", re.I)
 
@@ -53,6 +62,9 @@ TABLE_FEATURES = (
     "no rows", "one row", "rows", "nulls", "repeated", "tie", "number wanted", "list for one", "cut",
     "each without group", "sparql", "other joins", "operations", "clauses", "names unread",
 )  # fmt: skip
+ASKED_FEATURES = ("asked unread", "echo", "no date")
+"""Features of plans over tables that no one meant: nothing was made of what is asked for, the answer says again what
+the question says, or a time is asked for and none is given. Too rare to be learned: see `confidence.LACKING`."""
 GRAPH_FEATURES = (
     "unread", "share read", "guesses", "dropped", "hops", "conditions", "absent", "limit without order", "tie",
     "group", "aggregate", "list", "list whole", "list same", "order", "several hops", "several conditions", "having",
@@ -102,11 +114,44 @@ def table_features(
         "operations": _few(sum(p.cue in OPERATIONS for p in pieces)),
         "clauses": _few(sum(p.cue in (Cue.AND, Cue.COMMA, Cue.RELATIVE) for p in pieces)),
         "names unread": float(any(re.search(rf"(?<!^)\b{re.escape(w.title())}\b", question) for w in reading.unread)),
+        "asked unread": float(_asks_for_unread(pieces)), "echo": float(_echoes(plan)),
+        "no date": float(WHEN.match(question.strip()) is not None and not _has_dates(result)),
         "tie": float(tie), "sparql": float(sparql), "other joins": _few(reading.other_joins),
         "each without group": float(any(p.cue == Cue.EACH for p in pieces) and not plan.group),
         **_outcome(question, result, counts=any(t.aggregate == Aggregate.COUNT for t in plan.select)),
         "list for one": float(plan.limit is None and len(result) > 1 and _singular(pieces)),
     }  # fmt: skip
+
+
+def _asks_for_unread(pieces: Sequence["Piece"]) -> bool:
+    """Whether what a question asks for first is named by words that nothing was made of: "how many dogs", where no name
+    of the source and no value has to do with dogs. Words before a name that was read only say more of it."""
+    begun = False
+    for piece in pieces:
+        said = piece.text.lower() not in FUNCTION_WORDS
+        if piece.cue == Cue.WORD and said:
+            if not begun and piece.text.lower().removesuffix("s") in (*LIGHT_VERBS, *GENERAL):
+                return False
+            begun = True
+        elif begun:
+            return not piece.links
+        elif piece.links or piece.cue in (Cue.VALUE, Cue.NUMBER):
+            return False
+    return begun
+
+
+def _echoes(plan: Plan) -> bool:
+    """Whether a plan gives nothing but what its conditions say: the name of the member called Ann."""
+    said = {
+        some[0].term.column for some in plan.where
+        if len(some) == 1 and some[0].operator is Operator.EQ and some[0].query is None
+    }  # fmt: skip
+    return bool(plan.select) and all(term.aggregate is None and term.column in said for term in plan.select)
+
+
+def _has_dates(result: ResultSet) -> bool:
+    """Whether the first rows hold a date, a year or a time."""
+    return any(TIMES.search(str(value)) is not None for row in result.rows[:5] for value in row)
 
 
 def graph_features(

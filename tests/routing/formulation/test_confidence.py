@@ -10,7 +10,7 @@ import pytest
 from helios.errors import ModelError
 from helios.models.card import ModelCard, write_card
 from helios.routing.formulation.confidence import ROLE, Chance, QueryConfidence, shipped
-from helios.routing.formulation.features import GRAPH_FEATURES, TABLE_FEATURES
+from helios.routing.formulation.features import ASKED_FEATURES, GRAPH_FEATURES, TABLE_FEATURES
 from helios.routing.formulation.generator import SqlGenerator
 from helios.sources.registry import Registry
 
@@ -53,7 +53,7 @@ def test_an_operation_that_the_plan_lacks_halves_the_chance():
 def test_the_model_of_the_package_reads_what_there_is(pond):
     assert set(shipped().tables.weights) == set(TABLE_FEATURES)
     assert set(shipped().graphs.weights) == set(GRAPH_FEATURES)
-    assert set(seen(pond, "How many fish are there?")) == set(TABLE_FEATURES)
+    assert set(seen(pond, "How many fish are there?")) == {*TABLE_FEATURES, *ASKED_FEATURES}
 
 
 def test_what_is_not_read_makes_a_query_less_sure(pond):
@@ -62,6 +62,31 @@ def test_what_is_not_read_makes_a_query_less_sure(pond):
     unsure = generator.formulate("Show the names of all fish with purple moustaches.", pond)[0]
     assert unsure.features["unread"] > sure.features["unread"] == 0.0
     assert unsure.confidence < sure.confidence - 0.2
+
+
+@pytest.mark.parametrize(
+    ("question", "feature"),
+    [
+        ("How many dogs do the fish have?", "asked unread"),
+        ("What is the e-mail address of Bo?", "asked unread"),
+        ("What is the fish name of the fish called Bo?", "echo"),
+        ("When does Bo wake up?", "no date"),
+    ],
+)
+def test_what_nobody_asked_for_is_seen(pond, question, feature):
+    """A plan that reads some words and not the one that is asked for is as sure as its other words make it, halved."""
+    found = SqlGenerator().formulate(question, pond)[0]
+    assert found.features[feature] == 1.0
+    assert found.confidence < 0.5
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["How many fish are there?", "Show the heavy fish.", "What is the weight of Bo?", "List all the details of fish."],
+)
+def test_what_was_read_is_not_doubted(pond, question):
+    found = seen(pond, question)
+    assert [found[name] for name in ASKED_FEATURES] == [0.0, 0.0, 0.0]
 
 
 def test_ties_and_other_joins_are_seen(pond):
