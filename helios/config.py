@@ -105,7 +105,7 @@ class ReadingSettings(Section):
     reader: Literal["extractive", "llm"] = "extractive"
     """`llm` asks the model of `llm.base_url` and falls back to `extractive`."""
     least: float = Field(default=0.2, ge=0.0, le=1.0)
-    """Least confidence of an answer."""
+    """Least confidence of words of a text or a row, where rows are linked to pages about them."""
 
 
 class RoutingSettings(Section):
@@ -334,7 +334,7 @@ class AdvancedReadingSettings(Section):
     """Also ask the tables of the evidence in SQL, as databases are asked: joins, groups, sums."""
     choice: str | None = None
     least_read: float = Field(default=0.4, ge=0.0, le=1.0)
-    """The same of one that is read in a table or a text and no span: with less, too many would be wrong."""
+    """The same of all other answers: with less, too many would be wrong."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
     present: float = Field(default=0.025, ge=0.0, le=1.0)

@@ -164,7 +164,7 @@ def _file_lines(report: "BuildReport") -> list[str]:
         f"rejected   {_loss(entry)}{one_line(entry.file)}: {one_line(entry.reason)}" for entry in lost[:REJECTS_SHOWN]
     ]
     if len(lost) > REJECTS_SHOWN:
-        named.append(f"rejected   {len(lost) - REJECTS_SHOWN:,} more files")
+        named.append(f"rejected   {len(lost) - REJECTS_SHOWN:,} more files, in whole or in part")
     return [*named, f"files      {counts}; {report.index / FILES_FILE} says what became of each"]
 
 

@@ -30,8 +30,9 @@ WHOLE_TABLES = ("tables", "queries")
 ROWS = 2
 """Rows of theirs that are shown among the first of the evidence."""
 SURELY_LINKED = 0.5
-"""Score of the best row's link to its text from which tables are not asked in SQL: what is asked then stands in texts
-more often than in tables, and a query reads none."""
+"""Score of the best row's link to its text from which rows are taken to be linked to pages about them: what is asked
+then stands in texts more often than in tables. Tables are not asked in SQL, for a query reads none, and spans are given
+from a lower confidence on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class ExtractiveReader:
         passages: "PassageReader | None" = None, queries: "QueryReader | None" = None, choice: Choice | None = None,
         edges: int = 10, least: float = 0.0, least_read: float = 0.0, present: float = 0.0,
     ) -> None:  # fmt: skip
-        """It abstains below the confidence `least`, and `least_read` for what is no span; it says no span where
-        `Evidence.present` is below `present`.
+        """It abstains below the confidence `least` for spans where the best row is surely linked to its text, below
+        `least_read` for everything else; it says no span where `Evidence.present` is below `present`.
 
         Without a choice the readers' own confidences are compared as they are.
         """
@@ -162,7 +163,7 @@ class ExtractiveReader:
 
     def _doubt(self, evidence: Evidence, best: Answer) -> str:
         """Why not to give the best answer; empty where nothing speaks against it."""
-        least = self.least if best.reader == self.name else self.least_read
+        least = self.least if best.reader == self.name and _link(evidence) >= SURELY_LINKED else self.least_read
         if best.confidence < least:
             nearest = f"the best is {best.text.strip()!r} at {best.confidence:.0%}, and an answer needs {least:.0%}"
             return f"nothing in the evidence is likely enough: {nearest}"

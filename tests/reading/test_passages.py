@@ -35,6 +35,10 @@ def evidence_of(question: str, *texts: str) -> Evidence:
     return Evidence(question, edges, present=0.5)
 
 
+def read(reader: PassageReader, question: str, evidence: Evidence):
+    return reader.read(question, evidence, reader.passages(question, evidence, edges=10))
+
+
 @pytest.fixture(scope="module")
 def reader() -> PassageReader:
     return PassageReader.load()
@@ -43,7 +47,7 @@ def reader() -> PassageReader:
 def test_words_of_the_passage_that_answers(reader):
     question = "how long can we leave the car there?"
     evidence = evidence_of(question, MINUTES, RULES)
-    answers = reader.read(question, evidence, edges=10)
+    answers = read(reader, question, evidence)
     assert "40 minutes" in answers[0].text
     assert [one.confidence for one in answers] == sorted((one.confidence for one in answers), reverse=True)
     assert len({one.text.lower() for one in answers}) == len(answers)
@@ -57,14 +61,14 @@ def test_words_of_the_passage_that_answers(reader):
 
 def test_a_text_that_does_not_answer_is_believed_less(reader):
     question = "how long can we leave the car there?"
-    told = [reader.read(question, evidence_of(question, text), edges=10)[0].confidence for text in (RULES, MINUTES)]
+    told = [read(reader, question, evidence_of(question, text))[0].confidence for text in (RULES, MINUTES)]
     assert told[0] > 2 * told[1]
 
 
 def test_nothing_is_read_without_a_passage(reader):
     row = Segment(SegmentId("t", 0), "Cars", "", ("Car", "Place"), ("Mini", "yard"))
     edges = (EvidenceEdge(1, 1.0, 0.5, Origin.LINKED, row, None),)
-    assert reader.read("where is the Mini?", Evidence("where is the Mini?", edges), edges=10) == []
+    assert read(reader, "where is the Mini?", Evidence("where is the Mini?", edges)) == []
 
 
 def test_a_long_text_is_cut_and_every_token_knows_its_characters():

@@ -58,10 +58,10 @@ PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 def name_words(name: str) -> tuple[str, ...]:
-    """The words of a name of a schema: unitPrice, unit_price and UNIT_PRICE are (unit, price)."""
-    if name.isupper() or "_" in name or " " in name:
-        return tuple(word.lower() for word in re.findall(r"[^\W_]+", name))
-    return tuple(piece.lower() for piece in PIECE.findall(name)) or (name.lower(),)
+    """The words of a name of a schema: unitPrice, unit_price and UNIT_PRICE are (unit, price); there is always one."""
+    parted = name.isupper() or "_" in name or " " in name
+    found = re.findall(r"[^\W_]+", name) if parted else PIECE.findall(name)
+    return tuple(word.lower() for word in found) or (name.lower(),)
 
 
 def singular(word: str) -> str:

@@ -173,13 +173,13 @@ def stem(word: str) -> str:
 
 @lru_cache(20_000)
 def name_words(name: str) -> tuple[str, ...]:
-    """The words of a table's or a column's name: lemmas, abbreviations written out."""
+    """The words of a table's or a column's name: lemmas, abbreviations written out; the name where it has none."""
     words: list[str] = []
-    for part in re.split(r"[^0-9A-Za-z]+", name):
+    for part in re.split(r"[\W_]+", name):
         pieces = [part] if part.lower() in ABBREVIATIONS else CAMEL.split(part)
         for piece in pieces:
             words += ABBREVIATIONS.get(piece.lower(), lemma(piece)).split()
-    return tuple(words)
+    return tuple(words) or (name.strip().lower() or "-",)
 
 
 @lru_cache(1)

@@ -195,3 +195,20 @@ def test_a_query_has_a_deadline_and_writes_nothing(files):
     with pytest.raises(QueryFailed):
         database.execute(NativeQuery(Language.SQL, 'DELETE FROM "vans"'))
     assert len(database.execute(NativeQuery(Language.SQL, 'SELECT * FROM "vans"'))) == 5
+
+
+NAMES = st.one_of(
+    st.sampled_from(["日期", "Größe", "#", "", " ", "Дата", "№", "*", "_", "€", "x on", "at"]), st.text(max_size=8)
+)
+CELLS = st.sampled_from(["2024-05-01", "3 May 2011", "17", "yes", "no", "日本", "", "€ 4.50", "Ann"])
+
+
+@given(
+    header=st.lists(NAMES, min_size=1, max_size=4), title=NAMES,
+    question=st.sampled_from(["when is it open", "how many are there", "welches Datum hat Ann", "日期是什么"]),
+    cells=st.lists(CELLS, min_size=12, max_size=12),
+)  # fmt: skip
+def test_no_name_of_a_column_is_too_odd(header, title, question, cells):
+    """Headers without a letter, in other scripts, or empty: an answer or none, and never a traceback."""
+    rows = tuple(tuple(cells[(number * len(header) + at) % 12] for at in range(len(header))) for number in range(4))
+    answers(Files(Table("t", title, tuple(header), rows)), question)
