@@ -173,15 +173,13 @@ class ColumnRecipe(AdaptedRecipe):
     def _outputs(self, tables: Sequence[TokenisedTable]) -> tuple[Tensor, list[Tensor]]:
         """What the heads give for the questions (B, 12), and for the columns of each table (C, 3)."""
         hidden_BLD = self.model.vectors([one.ids for one in tables])
-        columns = []
-        for row, one in enumerate(tables):
-            vectors = [
-                torch.cat([hidden_BLD[row, first:after].mean(dim=0), hidden_BLD[row, separator]])
-                for first, after, separator in one.columns
-            ]
-            empty = hidden_BLD.new_zeros(0, 2 * hidden_BLD.shape[-1])
-            columns.append(self.model.heads["column"](torch.stack(vectors) if vectors else empty))
-        return self.model.heads["question"](hidden_BLD[:, 0]), columns
+        sums_BLD = F.pad(hidden_BLD.cumsum(dim=1), (0, 0, 1, 0))
+        places = np.array([(row, *place) for row, one in enumerate(tables) for place in one.columns], np.int64)
+        rows, first, after, separator = torch.from_numpy(places.reshape(-1, 4).T.copy()).to(hidden_BLD.device)
+        headers_CD = (sums_BLD[rows, after] - sums_BLD[rows, first]) / (after - first)[:, None]
+        columns_C3 = self.model.heads["column"](torch.cat([headers_CD, hidden_BLD[rows, separator]], dim=1))
+        counts = [len(one.columns) for one in tables]
+        return self.model.heads["question"](hidden_BLD[:, 0]), list(columns_C3.split(counts))
 
 
 def program_chances(
