@@ -36,11 +36,18 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     Raised within an import it can be swallowed there and leave a lock of Python's behind, on which the next import of
     another thread waits for ever.
     """
+    if is_importing(frame):
+        _leave_interrupted()
+    raise KeyboardInterrupt
+
+
+def is_importing(frame: FrameType | None) -> bool:
+    """Whether a frame works for an import."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            _leave_interrupted()
+            return True
         frame = frame.f_back
-    raise KeyboardInterrupt
+    return False
 
 
 def _leave_interrupted() -> NoReturn:

@@ -45,7 +45,8 @@ def _made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callab
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, made = shared / name, shared / f"{name}.made"
-    with (shared / f"{name}.lock").open("w") as lock:
+    folder.parent.mkdir(exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             make(folder)
@@ -66,7 +67,7 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def build(folder: Path) -> None:
         build_index(sample_path(), folder, config=load_config(overrides=["encoder.runtime=torch"]))
 
-    return _made_once(tmp_path_factory, "sample-index", build)
+    return _made_once(tmp_path_factory, "sample/index", build)
 
 
 @pytest.fixture(scope="session")

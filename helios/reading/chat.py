@@ -2,14 +2,18 @@
 
 import difflib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from helios.__main__ import is_importing
 from helios.errors import HeliosError
 from helios.reading.cli import EDGES, answer_json, indexed, print_answer
 from helios.terminal import escape, printable
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 PROMPT = "> "
 SHOWN = 10
 """Edges that /evidence shows."""
+_MOMENT_S = 0.05
 
 
 def chat_command(
@@ -63,6 +68,16 @@ def chat_command(
         chat.run()
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; within an import, which it would break, a moment later: a first question loads much."""
+    if is_importing(frame):
+        again = threading.Timer(_MOMENT_S, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+    else:
+        raise KeyboardInterrupt
+
+
 class Chat:
     """A conversation with a folder or an index; each line is a question or a command."""
 
@@ -94,6 +109,8 @@ class Chat:
             import readline  # noqa: F401  the arrow keys edit the line and bring back earlier ones
 
             self.console.print("Ask a question, or type /help. Ctrl-D leaves.")
+        if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.SIG_DFL, None):
+            signal.signal(signal.SIGINT, _interrupt)
         while (line := self._line()) is not None:
             try:
                 if not self.take(line):

@@ -45,7 +45,8 @@ def test_the_end_of_the_input_ends_the_chat(sample_index: Path):
     assert chat(sample_index, "/help").endswith("anything else is a question\n")
 
 
-def test_an_interrupt_ends_the_question_and_not_the_chat(sample_index: Path):
+@pytest.mark.parametrize("seconds", [0.2, 0.5, 0.6])
+def test_an_interrupt_ends_the_question_and_not_the_chat(sample_index: Path, seconds: float):
     code = (
         "import signal, sys\n"
         "from helios.__main__ import main\n"
@@ -60,8 +61,8 @@ def test_an_interrupt_ends_the_question_and_not_the_chat(sample_index: Path):
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write("Which is the longest river of Europe?\n")
         assert process.stdout.readline().startswith("> Which")
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)  # while the models are loaded
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)  # while modules and models are loaded
         assert process.stdout.readline().startswith("stopped; ask another question")
         said, errors = process.communicate("/help\n", timeout=60)
     assert (process.returncode, errors) == (0, "")
