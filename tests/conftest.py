@@ -30,6 +30,18 @@ settings.register_profile("random", BUSY)  # other examples every time: `pytest 
 settings.load_profile("same everywhere")
 
 
+LONGEST = (
+    "test_corpus_bombs.py", "test_typed_pages.py", "test_living_soak.py", "test_index_damage.py", "test_crashes.py",
+    "test_faults.py",
+)  # fmt: skip
+"""Files that take longest: where several processes share the tests, none of these is left for one of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, all others in their order."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_home(tmp_path_factory: pytest.TempPathFactory):
     """A cache that all tests of a run share, and that the commands they start find too."""
