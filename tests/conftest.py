@@ -34,7 +34,7 @@ LONGEST = (
     "test_corpus_bombs.py", "test_typed_pages.py", "test_living_soak.py", "test_index_damage.py", "test_crashes.py",
     "test_faults.py",
 )  # fmt: skip
-"""Files that take longest: where several processes share the tests, none of these is left for one of them at the end."""
+"""Files that take longest: where processes share the tests, none of these is left for one of them at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
