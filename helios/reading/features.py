@@ -379,7 +379,8 @@ class _NodeTable:
         own = total[self.last] - total[self.first]
         piece = (self.begin, self.end)
         ranges = ((self.near, weights), (self.far, weights), (piece, weights), (piece, rest))
-        return [((total[high] - total[low] - own) > 0) @ share for (low, high), share in ranges]
+        with np.errstate(invalid="ignore"):  # products of short rows set the flag on some processors; all are finite
+            return [((total[high] - total[low] - own) > 0) @ share for (low, high), share in ranges]
 
     def _similarities(self) -> list[FloatArray]:
         question, starts, ends = self.question, self.fact.starts, self.fact.ends
