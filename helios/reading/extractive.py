@@ -147,7 +147,8 @@ class ExtractiveReader:
     def _spans_of(
         self, question: str, vectors: TokenVectors, evidence: Evidence, passages: "ReadPassages | None"
     ) -> list[Answer]:
-        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, passages=passages, said=vectors)
+        read = passages if self.ranker.reads_passages else None
+        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, passages=read, said=vectors)
         if not candidates.spans:
             return []
         found = []

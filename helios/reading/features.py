@@ -22,7 +22,7 @@ from helios.reading.spans import MONTHS, NUMBER_WORDS, ReadNode, Shape, Span, pl
 from helios.types import Evidence
 
 if TYPE_CHECKING:
-    from helios.reading.passages import ReadPassages, ReadWindow
+    from helios.reading.passages import ReadPassages
 
 FloatArray = NDArray[np.float32]
 
@@ -172,15 +172,13 @@ def features_of(
 def add_read_features(features: FloatArray, spans: Sequence[Span], passages: "ReadPassages") -> None:
     """Fill in the last columns of `features`, in place: the likeliest of the windows that a candidate is in."""
     best = np.full((len(spans), 2), np.nan, np.float32)
-    places: dict[int, list[tuple[ReadWindow, int]]] = {}
+    nodes, starts, ends = np.array([(span.node, span.start, span.end) for span in spans], np.int64).reshape(-1, 3).T
     for window, read in zip(passages.windows, passages.read, strict=True):
         for node, offset, _ in window.nodes:
-            places.setdefault(node, []).append((read, offset))
-    for at, span in enumerate(spans):
-        for read, offset in places.get(span.node, ()):
-            chance = read.chance_of(span.start + offset, span.end + offset)
-            if chance is not None and not chance <= best[at, 0]:
-                best[at] = chance, read.answers
+            here = np.flatnonzero(nodes == node)
+            chances = read.chances_of(starts[here] + offset, ends[here] + offset)
+            likelier = ~np.isnan(chances) & ~(chances <= best[here, 0])
+            best[here[likelier], 0], best[here[likelier], 1] = chances[likelier], read.answers
     known = best[~np.isnan(best[:, 0]), 0]
     if len(known):
         features[:, -3] = best[:, 0] - known.max()

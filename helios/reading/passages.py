@@ -115,13 +115,15 @@ class ReadWindow:
         """The logarithm of the chance that the text answers."""
         return -float(np.logaddexp(0.0, -self.answers))
 
-    def chance_of(self, start: int, end: int) -> float | None:
-        """That of the characters [start, end), from their first and last token; None where the text was cut before."""
-        first = int(np.searchsorted(self.spans[:, 1], start, side="right"))
-        last = int(np.searchsorted(self.spans[:, 0], end, side="left")) - 1
-        if first > last or last >= len(self.spans) or self.spans[last, 1] < end:
-            return None
-        return float(self.chances[first, 0] + self.chances[last, 1]) + self.answering
+    def chances_of(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> FloatArray:
+        """The logarithms of the chances (S) of the characters [start, end), from their first and last tokens; not a
+        number where the text was cut before."""
+        found = np.full(len(starts), np.nan, np.float32)
+        first = np.searchsorted(self.spans[:, 1], starts, side="right")
+        last = np.searchsorted(self.spans[:, 0], ends, side="left") - 1
+        here = np.flatnonzero((first <= last) & (ends <= self.spans[:, 1].max(initial=0)))
+        found[here] = self.chances[first[here], 0] + self.chances[last[here], 1] + self.answering
+        return found
 
     def best(self, length: int) -> list[ReadSpan]:
         """The likeliest answers within the first characters, best first."""
