@@ -17,6 +17,8 @@ from typing import Annotated
 
 import typer
 
+from helios.reading.tables.programs import average_text
+
 MOST_ROWS = 30
 _SEVERAL = re.compile(r"\b(join|intersect|except|union|group by)\b", re.IGNORECASE)
 
@@ -60,9 +62,15 @@ def questions(path: Path) -> list[dict[str, object]]:
             simple = not _SEVERAL.search(query) and len(re.findall(r"\bfrom\b", query, re.IGNORECASE)) == 1
             found.append({
                 "id": record["id"], "question": record["question"], "kind": "one table" if simple else "several",
-                "answer": [[str(row[0])] for row in rows if row[0] is not None], "evidence": [],
+                "answer": [_forms(row[0]) for row in rows if row[0] is not None], "evidence": [],
             })  # fmt: skip
     return found
+
+
+def _forms(value: object) -> list[str]:
+    """A value as it is stored, and a quotient of many places as a person says it."""
+    rounded = isinstance(value, float) and value != round(value, 2)
+    return [str(value), *([average_text(value)] if rounded and isinstance(value, float) else [])]
 
 
 if __name__ == "__main__":

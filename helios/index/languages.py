@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from helios.errors import IndexFormatError
@@ -129,9 +130,7 @@ class Analysis:
 
     def stem(self, word: str) -> str:
         """A folded word without the endings of these languages; English ones where no other language has endings."""
-        for ending in [ENDINGS[code] for code in self.languages if code in ENDINGS] or [english]:
-            word = ending(word)
-        return word
+        return _stemmed(self.languages, word)
 
     def splits(self, term: str) -> list[tuple[str, str]]:
         """Ways to part a German compound into two terms, the longest second part first; none where no text is German.
@@ -142,6 +141,13 @@ class Analysis:
             return []
         found = [(term[:cut], term[cut:]) for cut in range(PART, len(term) - PART + 1)]
         return list(dict.fromkeys((own, tail) for head, tail in found for own in (head, self.stem(head))))
+
+
+@lru_cache(maxsize=65536)
+def _stemmed(languages: tuple[str, ...], word: str) -> str:
+    for ending in [ENDINGS[code] for code in languages if code in ENDINGS] or [english]:
+        word = ending(word)
+    return word
 
 
 def _without_accents(text: str) -> str:

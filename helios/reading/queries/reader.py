@@ -15,11 +15,12 @@ from helios.executors.values import Value
 from helios.reading.base import Citation
 from helios.reading.queries.database import TableDatabase
 from helios.reading.queries.fitting import adds_up, fitted
+from helios.reading.tables.programs import average_text, number_text
 from helios.reading.tables.sheet import Sheet
 from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.confidence import LACKING
 from helios.routing.formulation.generator import read_question, tried
-from helios.routing.formulation.plan import ColumnRef, Plan, Term
+from helios.routing.formulation.plan import Aggregate, ColumnRef, Plan, Term
 from helios.routing.formulation.sql import render
 from helios.types import Evidence, SegmentId
 
@@ -133,7 +134,8 @@ def _answer(database: TableDatabase, plan: Plan, query: NativeQuery) -> QueryAns
         said = []
         for at in order:
             place = None if cells is None else cells[number][at]
-            said.append(_said(row[at], empty=bool(plan.group)) if place is None else place.text)
+            averaged = plan.select[at].aggregate is Aggregate.AVG
+            said.append(_said(row[at], averaged, empty=bool(plan.group)) if place is None else place.text)
             if place is not None:
                 citations[place] = None
         items.append(" ".join(part for part in said if part))
@@ -187,10 +189,10 @@ def _place(database: TableDatabase, term: Term, rows: Mapping[str, Value]) -> Ci
     return Citation(at.text, SegmentId(at.table.table_id, at.row), at.column, end=len(at.text)) if at.text else None
 
 
-def _said(value: Value, *, empty: bool = False) -> str:
+def _said(value: Value, averaged: bool = False, *, empty: bool = False) -> str:
     """A value in words; with `empty` nothing is said to be nothing, as the name of a group must be."""
     if value is None:
         return "(empty)" if empty else ""
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else f"{value:.10g}"
+        return average_text(value) if averaged else number_text(value)
     return str(value)

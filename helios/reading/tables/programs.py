@@ -132,8 +132,8 @@ def execute(program: Program) -> Result | None:
     if op is Op.WHETHER:
         found = np.flatnonzero(rows)
         return Result(("yes",) if len(found) else ("no",), _cells(found, program.matches), yes=bool(len(found)))
-    if op not in (Op.LOOKUP,) or len(program.matches) == 0:
-        rows = rows & sheet.counted
+    if op is not Op.LOOKUP or not all(match.operator in "=~" for match in program.matches) or not program.matches:
+        rows = rows & sheet.counted  # a total that is named may be asked for, one that is merely large is not
     at = np.flatnonzero(rows)
     if not len(at):
         return None
@@ -182,7 +182,8 @@ def _summed(program: Program, at: NDArray[np.int64]) -> Result | None:
         return None
     values = values[np.isfinite(values)]
     value = float(values.sum() if program.op is Op.SUM else values.mean())
-    return Result((number_text(value),), tuple((int(row), program.column) for row in known[:MOST_CELLS]), value)
+    text = number_text(value) if program.op is Op.SUM else average_text(value)
+    return Result((text,), tuple((int(row), program.column) for row in known[:MOST_CELLS]), value)
 
 
 def _extreme(program: Program, at: NDArray[np.int64]) -> Result | None:
@@ -270,6 +271,11 @@ def number_text(value: float) -> str:
         if abs(rounded) < 1
         else f"{rounded:.10g}"
     )
+
+
+def average_text(value: float) -> str:
+    """A quotient as a person writes it: two places, or three digits where it is small; 91.36 and not 91.3603604."""
+    return number_text(round(value, 2) if abs(value) >= 1 else float(f"{value:.3g}"))
 
 
 def _cells(at: NDArray[np.int64], matches: Sequence[Match]) -> tuple[tuple[int, int], ...]:

@@ -1,11 +1,13 @@
 """What is computed of a table's rows, each result computed by hand here."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from helios.reading.tables.candidates import TableFacts, programs_of
 from helios.reading.tables.matching import Match, few_values, matches_of, near_matches, question_words
-from helios.reading.tables.programs import Op, Program, execute
+from helios.reading.tables.programs import Op, Program, average_text, execute
 from helios.reading.tables.reader import table_question
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
@@ -58,6 +60,26 @@ def test_a_program_gives(program, items):
     assert result is not None
     assert result.items == items
     assert result.cells or items == ("no",)
+
+
+def test_a_total_is_no_row_that_a_comparison_selects_but_can_be_named():
+    large = Match(UNITS, SHEET.columns[UNITS].values > 6, frozenset((0,)), 1.0, 3, ">", text="Units > 6")
+    named = replace(rows(4, column=ORDER), text="Total")
+    listed, total = (execute(Program(SHEET, Op.LOOKUP, (match,), at)) for match, at in ((large, ORDER), (named, UNITS)))
+    assert listed is not None and listed.items == ("A2", "A3")
+    assert total is not None and total.items == ("22",)
+
+
+def test_an_average_is_said_as_a_person_says_it_and_kept_as_it_is():
+    result = execute(Program(SHEET, Op.AVERAGE, (rows(1, 2),), UNITS))
+    units = replace(SHEET.columns[UNITS], values=np.array([4.0, 10.0, 6.0, 1.0, 22.0]))
+    sheet = replace(SHEET, columns=(*SHEET.columns[:UNITS], units, *SHEET.columns[UNITS + 1 :]))
+    thirds = execute(Program(sheet, Op.AVERAGE, (rows(0, 1, 2),), UNITS))
+    assert result is not None and (result.text, result.value) == ("8.5", 8.5)
+    assert thirds is not None and (thirds.text, thirds.value) == ("6.67", pytest.approx(20 / 3))
+    assert [average_text(value) for value in (91.3603604, 0.0123456, 12.5, 0.0, -3.14159)] == [
+        "91.36", "0.0123", "12.5", "0", "-3.14",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
