@@ -18,7 +18,7 @@ SHORT = 60
 
 def search_command(
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
-    index: Annotated[Path, typer.Option("--index", "-i", help="Folder of the index.")],
+    index: Annotated[Path | None, typer.Option("--index", "-i", help="Folder of the index.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many edges to show.")] = 10,
     where: Annotated[
         str | None, typer.Option("--where", metavar="CONDITION", help="Only what fits, as: source = 'a.csv'.")
@@ -42,6 +42,11 @@ def search_command(
     """
     if not question.strip():
         raise typer.BadParameter("the question is empty")
+    if index is None:
+        raise typer.BadParameter(
+            "give --index, the folder of an index: `helios index build FILES --out INDEX` makes one "
+            '(`helios ask FOLDER "…"` makes its own)'
+        )
     from helios.engine import Engine
 
     given = given_context(context, source, file_of_sources, augment)

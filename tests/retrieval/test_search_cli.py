@@ -104,6 +104,10 @@ def test_wrong_usage(arguments):
     assert helios("search", *arguments).exit_code == 2
 
 
+def test_without_an_index_the_next_step_is_said():
+    assert "helios index build" in helios("search", "q").output
+
+
 def test_folders_that_are_no_index(tmp_path):
     absent = helios("search", "q", "-i", tmp_path / "absent")
     assert absent.exit_code == 1

@@ -148,14 +148,14 @@ class TableDatabase:
     def _stored(self) -> Iterator[StoredValue]:
         for name, sheet in self.sheets.items():
             for label, column in zip(self.columns[name], sheet.columns, strict=False):
-                if column.kind is Kind.TEXT:
+                if column.kind in (Kind.TEXT, Kind.TIME):
                     cells = (column.cells[at].strip() for at in np.flatnonzero(sheet.counted))
                     for value in filter(None, map(_stored, dict.fromkeys(cells))):
                         yield StoredValue((name, label), value)
 
     def _fill(self, name: str, sheet: Sheet) -> None:
         own = self.columns[name]
-        kinds = {Kind.NUMBER: "NUMERIC", Kind.DATE: "TEXT", Kind.TEXT: "TEXT"}
+        kinds = {Kind.NUMBER: "NUMERIC", Kind.DATE: "TEXT", Kind.TIME: "TEXT", Kind.TEXT: "TEXT"}
         described = ", ".join(f"{quoted(own[at])} {kinds[sheet.columns[at].kind]}" for at in range(len(own)))
         self._connection.execute(f"CREATE TABLE {quoted(name)} ({described})")
         stored = [_values(column) for column in sheet.columns[: len(own)]]
@@ -228,7 +228,7 @@ def _samples(column: SheetColumn) -> tuple[str, ...]:
 
 def _values(column: SheetColumn) -> list[str | int | float | None]:
     """The cells as they are stored: numbers, ISO dates, texts, None for nothing."""
-    if column.kind is Kind.TEXT:
+    if column.kind in (Kind.TEXT, Kind.TIME):
         return [_stored(cell) for cell in column.cells]
     whole = _are_whole(column)
     return [

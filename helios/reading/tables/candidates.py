@@ -144,13 +144,14 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
     groups = [c for c in columns if 1 < sheet.columns[c].distinct < sheet.size]
     op = {name: number for number, name in enumerate(OPS)}
     adding, difference = any(wording.has(cue) for cue in ("sum", "average", "much")), wording.has("difference")
-    kinds = [kind for kind, asked in ((Kind.NUMBER, difference), (Kind.DATE, difference or wording.lasts)) if asked]
+    lasting = difference or wording.lasts
+    kinds = [kind for kind, asked in ((Kind.NUMBER, difference), (Kind.DATE, lasting), (Kind.TIME, lasting)) if asked]
     alike = [[c for c in comparable if sheet.columns[c].kind is kind] for kind in kinds]
     apart = [pair for columns_of in alike for pair in combinations(columns_of[:MOST_APART], 2)]
     ordered = 0
     for number, chosen in enumerate(sets):
         several = len(chosen) > 1 and len({m.column for m in chosen[-2:]}) == 1
-        if several and difference:
+        if several and difference or lasting and chosen and selected(sheet, chosen).sum() == 2:
             yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in comparable)
         if apart and chosen and selected(sheet, chosen).sum() == 1:
             yield from ((op[Op.DIFFERENCE], number, c, other, 0, 1) for c, other in apart)
@@ -165,7 +166,10 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
             yield from ((op[Op.DISTINCT], number, c, -1, 0, 1) for c in groups if c not in used)
         if (adding or wording.has("count")) and by_words:
             yield from ((kind, number, c, -1, 0, 1) for c in amounts for kind in (op[Op.SUM], op[Op.AVERAGE]))
-        if wording.has("whether") and len({match.column for match in chosen}) > 1 and by_words:
+        elif by_words and chosen and selected(sheet, chosen).sum() > 1:
+            yield from ((op[Op.SUM], number, c, -1, 0, 1) for c in amounts)
+        named = len({match.column for match in chosen})
+        if wording.has("whether") and by_words and (named > 1 or (named and wording.exists)):
             yield op[Op.WHETHER], number, -1, -1, 0, 1
         if wording.orders and ordered < SETS_ORDERED and by_words:
             ordered += 1

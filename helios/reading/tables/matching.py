@@ -18,9 +18,9 @@ from helios.index.languages import COMMON, UNSPACED_COMMON, recognise
 from helios.index.lexical import terms_of
 from helios.models.encoder import TokenVectors
 from helios.reading.question import STOP
+from helios.reading.tables.dates import MONTH, MONTHS, WEEKDAYS, read_day, said_times
 from helios.reading.tables.sheet import WORD, Kind, Sheet
 from helios.reading.tables.wording import Comparison, Wording, compared_by
-from helios.retrieval.refinement.dates import read_date
 
 MOST_WORDS = 128
 """Words of a question that are read; what each program explains of them is held at once."""
@@ -45,30 +45,16 @@ YES = frozenset(
 )
 NO = frozenset(("", "no", "n", "false", "0", "-", "–", "nein", "falsch", "non", "faux", "falso", "否", "无"))
 LAST_DAY = 3_650_000
+_FIRST_YEAR = 366
+"""Days up to this one have no year, and no day of the week."""
 _EPOCH = date(1970, 1, 1).toordinal()
-_MONTHS = (
-    "jan januar january janvier enero 一月 1月",
-    "feb februar february février fevrier febrero 二月 2月",
-    "mar march märz maerz mars marzo 三月 3月",
-    "apr april avril abril 四月 4月",
-    "may mai mayo 五月 5月",
-    "jun june juni juin junio 六月 6月",
-    "jul july juli juillet julio 七月 7月",
-    "aug august août aout agosto 八月 8月",
-    "sep sept september septembre septiembre 九月 9月",
-    "oct okt october oktober octobre octubre 十月 10月",
-    "nov november novembre noviembre 十一月 11月",
-    "dec dez december dezember décembre decembre diciembre 十二月 12月",
-)
-MONTHS = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()}
-_MONTH = "|".join(sorted((re.escape(name) for name in MONTHS), key=len, reverse=True))
 _YEAR = r"(?:19|20)\d\d"
 _OF = r"(?:,?\s*(?:de |del |of )?"
 _DATES = re.compile(
-    rf"(?P<day>\d{{1,2}}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |d')?(?P<month>{_MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
-    rf"|(?P<month2>{_MONTH})\b\.?\s*(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s*(?P<year2>{_YEAR}))?"
-    rf"|(?P<month3>{_MONTH})\b\.?{_OF}(?P<year3>{_YEAR}))?"
-    rf"|(?P<iso>{_YEAR}-\d\d-\d\d)|(?P<dotted>\d{{1,2}}[./]\d{{1,2}}[./]{_YEAR})"
+    rf"(?P<day>\d{{1,2}}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |d')?(?P<month>{MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
+    rf"|(?P<month2>{MONTH})\b\.?\s*(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s*(?P<year2>{_YEAR}))?"
+    rf"|(?P<month3>{MONTH})\b\.?{_OF}(?P<year3>{_YEAR}))?"
+    rf"|(?P<iso>{_YEAR}-\d\d-\d\d)|(?P<dotted>\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)(?![\d./]))"
     rf"|(?P<year4>{_YEAR})(?:年(?:(?P<month4>\d{{1,2}})月(?:(?P<day4>\d{{1,2}})[日号])?)?)?",
     re.IGNORECASE,
 )
@@ -79,6 +65,14 @@ _TO = re.compile(
 _OR = re.compile(
     r"\s*(?:,|and|or|&|und|oder|et|ou|y|e|o|u|和|或|、)\s*(?:the |der |die |das |la |le |les |el |los |las )?", re.I
 )
+_DAY_ALONE = re.compile(
+    rf"\b(?:the|on) (?P<day>\d{{1,2}})(?:st|nd|rd|th)\b(?!\s+(?:of\s+)?(?:{MONTH})\b)"
+    rf"|\b(?:am|le|el) (?P<day2>\d{{1,2}})\b\.?(?!\s*(?:de\s+)?(?:{MONTH})\b|[.:/,h]?\d|\s*(?:h|uhr)\b)"
+    r"|(?<![\d月])(?P<day3>\d{1,2})[日号]",
+    re.IGNORECASE,
+)
+_SPACED_DAYS = "|".join(name for name in WEEKDAYS if name[0] not in "星周")
+_WEEKDAY = re.compile(rf"\b(?P<name>{_SPACED_DAYS})s?\b|(?P<unspaced>(?:星期|周)[一二三四五六日天])", re.IGNORECASE)
 _UNSPACED_COMMON = re.compile("|".join(UNSPACED_COMMON))
 _PARTS = (
     ("day", "month", "year"),
@@ -151,6 +145,9 @@ def matches_of(
     found = [match for match in _value_matches(_typed(words, sheet), sheet) if not match.words <= compared]
     found += list(_either(question, words, found))
     found += _date_matches(question, words, sheet)
+    found += _day_matches(question, words, sheet)
+    found += _time_matches(question, words, sheet)
+    found += _held_matches(words, sheet, negated=wording.has("negated"))
     found += _flag_matches(words, sheet, negated=wording.has("negated"))
     held = {match.column for match in found if match.operator in ("=", "yes", "no") and match.share == 1.0}
     found += [match for match in near if match.column not in held]
@@ -314,6 +311,20 @@ def _flag_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
             yield Match(number, rows, explained, share, 1, says, text=f"{column.header} is {says}")
 
 
+def _held_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iterator[Match]:
+    """Cells of a named column that are filled, or are not: "who has no phone?"; a zero is as nothing."""
+    for number, column in enumerate(sheet.columns[: sheet.own]):
+        nothing = (column.keys < 0) | (column.values == 0)
+        if not nothing.any() or nothing.all():
+            continue
+        said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
+        telling = [word for word in column.words if word not in STOP]
+        if telling and len(said) >= len(telling) / 2:
+            rows = nothing if negated else ~nothing
+            text = f"{column.header} is {'empty' if negated else 'given'}"
+            yield Match(number, rows, said, 1.0, 1, "no" if negated else "yes", text=text)
+
+
 def _names(word: str, header: Sequence[str]) -> bool:
     return any(word == other or (min(len(word), len(other)) > 4 and word[:5] == other[:5]) for other in header)
 
@@ -327,6 +338,52 @@ def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet)
         if rows.any() and (comparison.operator != "=" or not rows.all()):
             text = f"{column.header} {comparison.operator} {comparison.low:g}"
             yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), comparison.operator, text=text)
+
+
+def _time_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
+    """Times of day of the question, in columns of times."""
+    columns = [(number, column) for number, column in enumerate(sheet.columns) if column.kind is Kind.TIME]
+    said = list(said_times(question)) if columns else []
+    for at, time in enumerate(said):
+        operator, start = compared_by(question, time.start, time.end)
+        following = said[at + 1] if at + 1 < len(said) else None
+        until = following and _TO.fullmatch(question[time.end : following.start])
+        for number, column in columns:
+            for place, minutes in enumerate(time.minutes):
+                rows = _compare(column.values, operator, minutes, minutes)
+                explained, text = _within(words, start, time.end), f"{column.header} {operator} {minutes} minutes"
+                if until and following:
+                    latest = following.minutes[min(place, len(following.minutes) - 1)]
+                    rows = _compare(column.values, "between", minutes, latest)
+                    explained, text = _within(words, start, following.end), f"{column.header} in {minutes} to {latest}"
+                if rows.any():
+                    count = len(set(column.keys[rows]))
+                    yield Match(number, rows, explained, 1.0, count, "between" if until else operator, text=text)
+
+
+def _day_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
+    """Days of a month and days of the week, in columns of dates: "on the 9th", "on Tuesdays"."""
+    dates = [(number, column) for number, column in enumerate(sheet.columns) if column.kind is Kind.DATE]
+    for found in _DAY_ALONE.finditer(question) if dates else ():
+        wanted = int(found["day"] or found["day2"] or found["day3"])
+        for number, column in dates:
+            rows = _are_days(column.values)
+            rows[rows] = _calendar(column.values[rows])[2] == wanted
+            yield from _of_days(found, rows, number, words, sheet)
+    for found in _WEEKDAY.finditer(question) if dates else ():
+        wanted = WEEKDAYS[(found["name"] or found["unspaced"]).casefold()]
+        for number, column in dates:
+            rows = _are_days(column.values) & (column.values > _FIRST_YEAR)
+            rows[rows] = (column.values[rows].astype(np.int64) - 1) % 7 == wanted
+            yield from _of_days(found, rows, number, words, sheet)
+
+
+def _of_days(
+    found: re.Match[str], rows: NDArray[np.bool_], number: int, words: Sequence[Word], sheet: Sheet
+) -> Iterator[Match]:
+    if rows.any():
+        column, said = sheet.columns[number], _within(words, found.start(), found.end())
+        yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), text=f"{column.header} is {found[0]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,8 +451,8 @@ def _meant(found: re.Match[str]) -> Days | None:
     """The days that a date of the question covers."""
     for exact in ("iso", "dotted"):
         if found[exact]:
-            when = read_date(found[exact])
-            return None if when is None else (when.start, when.end)
+            said = read_day(found[exact])
+            return None if np.isnan(said) else (said, said)
     for day, month, year in _PARTS:
         if found[month] is None and (month != "month4" or found["year4"] is None):
             continue

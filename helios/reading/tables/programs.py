@@ -236,14 +236,16 @@ def _grouped(program: Program, at: NDArray[np.int64]) -> Result | None:
 
 
 def _difference(program: Program) -> Result | None:
-    """Of the values of two rows, which the last two matches select while the others hold for both, or of two columns
-    of the one row that is selected."""
+    """Of the values of two rows: the only two that are selected, or those which the last two matches select while the
+    others hold for both. Or of two columns of the one row that is selected."""
     columns = program.sheet.columns
     column = columns[program.column]
     cells: list[tuple[int, int]] = []
+    rows = np.flatnonzero(selected(program.sheet, program.matches) & program.sheet.counted)
     if program.order >= 0:
-        rows = np.flatnonzero(selected(program.sheet, program.matches))
         cells = [(int(row), at) for row in rows for at in (program.column, program.order)]
+    elif len(rows) == 2 and len({match.column for match in program.matches[-2:]}) == len(program.matches[-2:]):
+        cells = [(int(row), program.column) for row in rows]
     else:
         *common, first, second = program.matches
         for match in (first, second):
@@ -256,8 +258,9 @@ def _difference(program: Program) -> Result | None:
     if len(values) != 2 or not np.isfinite(values).all():
         return None
     value = abs(values[0] - values[1])
-    if column.kind is Kind.DATE:
-        return Result((f"{value:.0f} days",), tuple(cells), value)
+    if column.kind in (Kind.DATE, Kind.TIME):
+        unit = "days" if column.kind is Kind.DATE else "minutes"
+        return Result((f"{number_text(value)} {unit}",), tuple(cells), value)
     return Result((number_text(value),), tuple(cells), value)
 
 

@@ -6,7 +6,7 @@ Shape legend: R rows, C columns.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.index.lexical import terms_of
+from helios.reading.tables.dates import read_day, read_time
 from helios.reading.tables.headers import spelled_out
-from helios.retrieval.refinement.dates import read_date
-from helios.retrieval.refinement.values import tidy
 from helios.types import Table, TableKind
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +57,7 @@ class Kind(StrEnum):
     TEXT = "text"
     NUMBER = "number"
     DATE = "date"
+    TIME = "time"
 
 
 KINDS = tuple(Kind)
@@ -77,7 +77,7 @@ class SheetColumn:
     cells: tuple[str, ...]
     kind: Kind
     values: FloatArray
-    """Numbers as they stand, dates as days; all NaN in a column of text."""
+    """Numbers as they stand, dates as days, times as minutes; all NaN in a column of text."""
     keys: NDArray[np.int32]
     """The number of each cell's value among the column's distinct ones, -1 for an empty cell."""
 
@@ -245,13 +245,11 @@ def _column(header: str, cells: tuple[str, ...]) -> SheetColumn:
     filled = [cell for cell in cells if cell.strip()]
     kind, values = Kind.TEXT, np.full(len(cells), np.nan)
     if filled:
-        dates = np.array([_date(cell) for cell in cells])
-        if np.isfinite(dates).sum() >= LEAST_SHARE * len(filled) and not _years(filled):
-            kind, values = Kind.DATE, dates
-        else:
-            numbers = read_numbers(cells)
-            if np.isfinite(numbers).sum() >= LEAST_SHARE * len(filled):
-                kind, values = Kind.NUMBER, numbers
+        for known, read in ((Kind.TIME, _times), (Kind.DATE, _dates), (Kind.NUMBER, read_numbers)):
+            found_values = read(cells)
+            if np.isfinite(found_values).sum() >= LEAST_SHARE * len(filled):
+                kind, values = known, found_values
+                break
     found: dict[str, int] = {}
     keys = [found.setdefault(key, len(found)) if (key := " ".join(cell.split()).casefold()) else -1 for cell in cells]
     return SheetColumn(
@@ -264,21 +262,15 @@ def _column(header: str, cells: tuple[str, ...]) -> SheetColumn:
     )
 
 
-def _years(cells: Iterable[str]) -> bool:
-    return all(re.fullmatch(r"\d{4}", cell.strip()) for cell in cells)
+def _times(cells: Sequence[str]) -> FloatArray:
+    return np.array([read_time(cell) for cell in cells])
 
 
-def _date(cell: str) -> float:
-    text = tidy(cell)
-    if not text or not any(c.isdigit() for c in text) or len(text) > 40:
-        return np.nan
-    if re.match(r"^\d{1,2}[./]\d{1,2}[./]\d{2}$", text):
-        day, month, year = re.split(r"[./]", text)
-        text = f"{day}.{month}.20{year}"
-    if re.fullmatch(r"[\d.,\s]+", text) and not re.match(r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}$", text):
-        return np.nan
-    when = read_date(re.sub(r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$", "", text))
-    return np.nan if when is None else when.start
+def _dates(cells: Sequence[str]) -> FloatArray:
+    """Days; NaN for all cells of a column of years, which are numbers."""
+    if all(re.fullmatch(r"\d{4}", cell.strip()) for cell in cells if cell.strip()):
+        return np.full(len(cells), np.nan)
+    return np.array([read_day(cell) for cell in cells])
 
 
 def read_numbers(cells: Iterable[str]) -> FloatArray:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from helios.index.languages import recognise
 
 _COUNT = (
-    r"how many|number of|count(?:\b|s of)|wie ?viele|anzahl|combien d|nombre de|cu[aá]nt[oa]s|n[uú]mero de|"
+    r"how many|how often|number of|count(?:\b|s of)|wie ?viele|wie oft|几次|anzahl|combien d|nombre de|"
+    r"cu[aá]nt[oa]s|n[uú]mero de|"
     r"多少[个名人件本项次种辆台家所位门]|几[个名人件本项次种辆台家所位门]|数量"
 )
 _SUM = (
@@ -20,27 +21,36 @@ _SUM = (
 _MUCH = (
     r"how much|\bspen[dt]|\btak(?:e|en|ings)\b|\bearn|wie ?viel\b|ausgegeben|combien|d[ée]pens|cu[aá]nto|gast|多少|花"
 )
-_AVERAGE = r"\baverage|\bmean\b|durchschnitt|im mittel|moyenne|promedio|\bmedi[ao]\b|平均"
+_AVERAGE = r"\baverage|\bavg\b|\bmean\b|durchschnitt|im mittel|moyenne|promedio|\bmedi[ao]\b|平均"
 _COMPARED = (
     "more|less|longer|shorter|higher|lower|older|younger|cheaper|dearer|bigger|smaller|larger|heavier|lighter|taller|"
     "faster|slower|wider|deeper|warmer|colder|hotter|later|earlier|further|better|worse"
 )
 _DIFFERENCE = (
-    rf"difference|\bgap\b|\bmargin\b|\bby how (?:much|many)|how much (?:{_COMPARED})\b|"
+    rf"difference|\bgap\b|\bmargin\b|\bapart\b|\bout(?:weigh|score|sell|sold)|\bby how (?:much|many)|"
+    rf"how much (?:{_COMPARED}|extra)\b|how (?:many|much) [^?]{{0,30}}\b[a-z]{{3,}}er\b[^?]{{0,30}}\bthan\b|"
     r"how many (?:\w+ ){0,2}?(?:more|fewer|less)\b|"
     r"unterschied|differenz|um wie ?viel|wie ?viele? (?:\w+ )?(?:mehr|weniger)|diff[ée]rence|[ée]cart|de plus que|"
     r"diferencia|m[aá]s que|cu[aá]nt[oa]s? (?:\w+ )?(?:m[aá]s|menos)|相差|差多少|多多少"
 )
 _DURATION = (
-    r"how (?:long|late|early)|how many (?:\w+ )?(?:days|nights|weeks)|"
+    r"how (?:long|late|early)|how many (?:\w+ )?(?:days|nights|weeks|minutes|hours|mins)|\bminutes? (?:between|from)|"
     r"\bdays? (?:\w+ )?(?:between|from|late|early|before|after|until|till)|"
-    r"wie lange|wie ?viele? (?:tage|nächte|wochen)|combien de (?:temps|jours|nuits|semaines)|\bdurée|"
-    r"cu[aá]nto tiempo|cu[aá]nt[oa]s (?:días|noches|semanas)|多久|多少天|几天|几晚|多长时间"
+    r"wie lange|wie ?viele? (?:tage|nächte|wochen|minuten|stunden)|combien de (?:temps|jours|nuits|semaines|"
+    r"minutes|heures)|\bdurée|"
+    r"cu[aá]nto tiempo|cu[aá]nt[oa]s (?:días|noches|semanas|minutos|horas)|多久|多少天|几天|几晚|多长时间"
 )
 _ELSEWHERE = (
     r"ist|sind|war|waren|hat|haben|hatte|gibt|gab|wird|werden|wurde|wurden|kann|darf|muss|"
     r"est|sont|était|a-t|ont|y a|est-ce|peut|doit|"
     r"es|son|hay|tiene|tienen|est[aá]|están|fue|fueron|puede|había"
+)
+_EXISTENCE = (
+    r"\b(?:is|are|was|were) (?:there|any)|\b(?:have|has|had) (?:we|you|they|anyone|anybody) (?:ever )?(?:got|"
+    r"had)|\bgot any\b|"
+    r"\bdo (?:we|you|they) (?:have|own|stock|sell|keep)|\banything\b|gibt es|haben wir|y a-t-il|avons-nous|"
+    r"est-ce qu.{1,6}y a|"
+    r"\bhay\b|tenemos|有没有"
 )
 _AUXILIARY = (
     r"^\W*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must|"
@@ -48,7 +58,8 @@ _AUXILIARY = (
 )
 _MOST = (
     r"\bmost\b|\bhighest|\blargest|\bbiggest|\blongest|\bgreatest|\bmaximum|\bmax\b|\btop\b|\bbest\b|\bheaviest|"
-    r"\btallest|\blatest|\bnewest|\blast\b|most recent|\bexpensive|\bpriciest|\bstrongest|\bfastest|\bbusiest|"
+    r"\btallest|\blatest|\bnewest|\blast\b|\bfinal\b|most recent|\bexpensive|\bpriciest|\bstrongest|\bfastest|"
+    r"\bbusiest|"
     r"\bmeiste|h[öo]chst|gr[öo](?:ß|ss)t|l[äa]ngst|teuerst|\bbeste|neueste|\bletzte|schwerst|maxim|"
     r"le plus|la plus|les plus|plus (?:grand|élev|haut|long|cher|r[ée]cent)|dernier|dernière|"
     r"m[aá]s (?!que)|mayor|m[aá]xim|[uú]ltim|最(?!少|低|小|早|短|轻|便宜)"
@@ -61,20 +72,27 @@ _LEAST = (
     r"menor|menos|m[ií]nim|primer|m[aá]s (?:bajo|barat|pequeñ|cort|tempran|antigu)|最(?:少|低|小|早|短|轻|便宜)"
 )
 _NEGATED = (
-    r"\bnot\b|n['’]t\b|\bno\b|\bnone\b|\bnever\b|\bwithout\b|\byet to\b|\bshort of\b|\bfail|"
+    r"\bnot\b|n['’]t\b|\bno\b|\bnone\b|\bno(?:body|thing)\b|\bempty\b|\bnever\b|\bwithout\b|\byet to\b|"
+    r"\bshort of\b|\bfail|"
     r"\bstill (?:to|has to|have to|needs?)\b|\bnicht|\bkein|\bohne\b|\bfehl|"
     r"\bpas\b|\bsans\b|\bjamais\b|\bsin\b|\bnunca\b|\bfalta|没|未|不|无"
 )
 _EITHER = r"\boldest|\byoungest|\w{3,}est\b|[äa]ltest|j[üu]ngst|plus (?:vieux|vieille|jeune)|m[aá]s (?:viej|jov)"
 _ORDINALS = (
-    (2, r"\bsecond\b|\b2nd\b|runner-?up|zweit|deuxi[èe]me|segund|第二"),
+    (
+        2,
+        r"last but one|penultimate|vorletzt|avant-derni|pen[uú]ltim|倒数第二|\bsecond\b|\b2nd\b|runner-?up|zweit|"
+        r"deuxi[èe]me|segund|第二",
+    ),
     (3, r"\bthird\b|\b3rd\b|dritt|troisi[èe]me|tercer|第三"),
     (4, r"\bfourth\b|\b4th\b|viert|quatri[èe]me|cuart|第四"),
     (5, r"\bfifth\b|\b5th\b|fünft|cinqui[èe]me|quint|第五"),
 )
 _ABOVE = (
     r"(?<!no )(?<!not )more than|over|above|"
-    r"exceed\w*|(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than|after|since|from|"
+    r"exceed\w*|"
+    r"(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than(?: [a-z]+)?|after|"
+    r"since|from|"
     r"at least|or more|no less than|minimum of|starting|"
     r"(?<!nicht )mehr als|über|mindestens|größer als|höher als|länger als|nach|seit|ab|"
     r"plus de|plus que|au moins|supérieur\w* à|après|depuis|"
@@ -92,11 +110,20 @@ _INCLUSIVE = re.compile(
     r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
 )
 _BEHIND = (
-    (">=", re.compile(r"^\W{0,2}\w{0,10}\W?(?:or (?:more|above|over|later|older)|oder mehr|ou plus|o más|以上)", re.I)),
+    (
+        ">=",
+        re.compile(
+            r"^\W{0,2}\w{0,10}\W?(?:or (?:more|above|over|later|older|after|better|higher|newer)|oder mehr|"
+            r"ou plus|o más|以上)",
+            re.I,
+        ),
+    ),
     (
         "<=",
         re.compile(
-            r"^\W{0,2}\w{0,10}\W?(?:or (?:less|fewer|below|under|earlier)|oder weniger|ou moins|o menos|以下)", re.I
+            r"^\W{0,2}\w{0,10}\W?(?:or (?:less|fewer|below|under|earlier|before|lower|cheaper)|oder weniger|"
+            r"ou moins|o menos|以下)",
+            re.I,
         ),
     ),
     (">", re.compile(r"^\w{0,2}(?:以后|之后)")),
@@ -104,7 +131,13 @@ _BEHIND = (
 )
 _BETWEEN = re.compile(r"\b(?:between|from|zwischen|von|entre|de)\b|在", re.IGNORECASE)
 _AND = re.compile(r"^\s*(?:and|to|und|bis|et|à|y|a|-|–|到|至|和)\s*$", re.IGNORECASE)
-_LITERAL = re.compile(r"(?<![A-Za-z0-9À-ɏ_.,-])[$€£¥]?\s?(\d[\d.,\u202f\u00a0]*\d|\d)(?![\w]*\d)")
+_LITERAL = re.compile(
+    r"(?<![A-Za-z0-9À-ɏ_.,-])[$€£¥]?\s?(\d[\d.,\u202f\u00a0]*\d|\d)(?![\w]*\d)"
+    r"(?:\s?(?P<scale>k|m|mn|bn|grand|thousand|million|billion|tausend|mille|mil)\b)?",
+    re.IGNORECASE,
+)
+_SCALES = {"k": 1e3, "grand": 1e3, "thousand": 1e3, "tausend": 1e3, "mille": 1e3, "mil": 1e3, "m": 1e6, "mn": 1e6,
+           "million": 1e6, "bn": 1e9, "billion": 1e9}  # fmt: skip
 _NUMBER_WORDS = {
     word: float(value)
     for words, value in (
@@ -121,9 +154,10 @@ _NUMBER_WORDS = {
     for word in words.split()
 }  # fmt: skip
 _NUMBER_WORD = "|".join(sorted(_NUMBER_WORDS, key=len, reverse=True))
+_ONES = "|".join(word for word, value in _NUMBER_WORDS.items() if value < 10)
 _SPELLED = re.compile(
-    rf"\b(?:(?P<tens>twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ](?P<ones>{_NUMBER_WORD})"
-    rf"|(?P<plain>{_NUMBER_WORD}))\b(?: (?P<scale>hundred|thousand|dozen))?",
+    rf"\b(?:(?P<tens>twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[- ](?P<ones>{_ONES})"
+    rf"|(?P<plain>{_NUMBER_WORD}))\b(?: (?P<scale>hundred|thousand|grand|dozen|million))?",
     re.IGNORECASE,
 )
 
@@ -147,7 +181,7 @@ _CUES = {
 CUES = (*_CUES, "ordinal")
 _WHETHER_GERMAN = _pattern(rf"^\W*(?:{_ELSEWHERE})\b")
 """German asks "was" where English asks "what"."""
-LOOKED_BACK, LOOKED_AHEAD = 28, 14
+LOOKED_BACK, LOOKED_AHEAD = 28, 26
 """Characters before and after a number that may say what it is compared by."""
 
 
@@ -174,6 +208,8 @@ class Wording:
     comparisons: tuple[Comparison, ...]
     lasts: bool
     """Whether the time from one date to another may be asked for."""
+    exists: bool = False
+    """Whether it is asked if there is such a thing."""
 
     def has(self, cue: str) -> bool:
         """Whether a word speaks of it."""
@@ -197,20 +233,21 @@ def wording_of(question: str) -> Wording:
             place = number
             cues["ordinal"] = found.span()
             break
-    return Wording(
-        cues, place, tuple(_comparisons(question)), re.search(_DURATION, question, re.IGNORECASE) is not None
-    )
+    lasts, exists = (re.search(text, question, re.IGNORECASE) is not None for text in (_DURATION, _EXISTENCE))
+    return Wording(cues, place, tuple(_comparisons(question)), lasts, exists)
 
 
 def _comparisons(question: str) -> list[Comparison]:
-    numbers = [
-        (match.start(), match.end(), value)
-        for match in _LITERAL.finditer(question)
-        if (value := _value(match.group(1))) is not None
-    ]
+    numbers = []
+    for match in _LITERAL.finditer(question):
+        value, scale = _value(match[1]), (match["scale"] or "").casefold()
+        if value is not None:
+            numbers.append((match.start(), match.end(1), value))
+            if scale:  # "2 m" may be metres
+                numbers.append((match.start(), match.end(), value * _SCALES[scale]))
     found: list[Comparison] = []
     for at, (first, last, value) in enumerate(numbers):
-        if found and first < found[-1].end:
+        if found and found[-1].operator == "between" and first < found[-1].end:
             continue  # the end of an interval
         start, end, most = numbers[at + 1] if at + 1 < len(numbers) else (0, 0, 0.0)
         before = question[max(0, first - LOOKED_BACK) : first]
@@ -236,7 +273,8 @@ def _spelled_comparisons(question: str) -> Iterator[Comparison]:
         if operator != "=":
             value = _NUMBER_WORDS[(match["tens"] or match["plain"]).casefold()]
             value += _NUMBER_WORDS[match["ones"].casefold()] if match["ones"] else 0.0
-            value *= _NUMBER_WORDS[match["scale"].casefold()] if match["scale"] else 1.0
+            scale = (match["scale"] or "one").casefold()
+            value *= _SCALES.get(scale) or _NUMBER_WORDS[scale]
             yield Comparison(operator, value, value, start, match.end())
 
 

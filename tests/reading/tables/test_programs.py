@@ -243,3 +243,50 @@ def test_a_value_of_like_meaning_selects(engine):
 )
 def test_common_words_of_the_question_s_language_say_nothing(question, content):
     assert [word.text for word in question_words(question) if not word.stop] == content
+
+
+ROTA = Sheet.of(
+    Table(
+        "rota", "Rota", ("Name", "Starts", "Day", "Phone", "Fee"),
+        (
+            ("Ada", "09:10", "3 Sep 24", "0151", "10"),
+            ("Bo", "18:45", "9 Sep 24", "", "0"),
+            ("Cy", "19:30", "10 Sep 24", "0161", "25"),
+            ("Di", "06:30", "16 Sep 24", "0114", "5"),
+        ),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("who is in after 18:00", ["Bo", "Cy"]),
+        ("who is in after six in the evening", ["Bo", "Cy"]),
+        ("who starts at ten past nine", ["Ada"]),
+        ("who is in between 9 and 10", ["Ada"]),
+        ("who was here on the 9th", ["Bo"]),
+        ("who was here on Tuesdays", ["Ada", "Cy"]),
+        ("who was here after 09/09/24", ["Cy", "Di"]),
+        ("who has no phone", ["Bo"]),
+        ("who gave us a phone", ["Ada", "Cy", "Di"]),
+        ("who pays no fee", ["Bo"]),
+    ],
+)
+def test_times_days_and_empty_cells_select_rows(question, names):
+    found = matches_of(question, question_words(question), wording_of(question), ROTA, ())
+    chosen = [[ROTA.columns[0].cells[row] for row in np.flatnonzero(match.rows)] for match in found]
+    assert names in chosen
+
+
+def test_the_only_two_rows_that_are_selected_are_compared():
+    both = Match(0, np.array([True, False, True, False]), frozenset((0,)), 1.0, 2, "~", text="x")
+    gap = execute(Program(ROTA, Op.DIFFERENCE, (both,), 2))
+    late = execute(Program(ROTA, Op.DIFFERENCE, (both,), 1))
+    assert gap is not None and gap.items == ("7 days",)
+    assert late is not None and late.items == ("620 minutes",)
+
+
+def test_the_first_of_the_day_is_found_by_its_time():
+    first = execute(Program(ROTA, Op.EXTREME, (), 0, 1))
+    assert first is not None and first.items == ("Di",)

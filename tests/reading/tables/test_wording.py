@@ -13,19 +13,26 @@ from helios.reading.tables.wording import wording_of
         ("Combien de bateaux ?", "count"),
         ("¿Cuántos barcos hay?", "count"),
         ("一共有多少个班级？", "count"),
+        ("how often was Duke in", "count"),
         ("total of all fees", "sum"),
+        ("avg price of the paperbacks", "average"),
         ("Durchschnitt der Punkte", "average"),
         ("difference between May and June", "difference"),
         ("By how much was the budget overspent?", "difference"),
         ("How much dearer is the large one?", "difference"),
         ("How many litres more did June bring than May?", "difference"),
         ("Wie viel Stunden mehr hat Eva?", "difference"),
+        ("how many MB bigger is 4.0 than 3.0", "difference"),
+        ("how far apart are the two Abis", "difference"),
         ("¿Cuántos kilos más dio la parcela?", "difference"),
         ("Is the pool open?", "whether"),
         ("most expensive tent", "most"),
         ("plus petit bateau", "least"),
         ("the oldest player", "either"),
         ("second longest river", "ordinal"),
+        ("the last but one to arrive", "ordinal"),
+        ("our final leg", "most"),
+        ("payments nobody has approved", "negated"),
     ],
 )
 def test_a_cue_is_heard(question, cue):
@@ -40,7 +47,14 @@ def test_nothing_is_heard_where_nothing_is_said(question):
 
 
 @pytest.mark.parametrize(
-    "question", ["How many nights is Biscuit with us?", "wie lange war das Gerät weg", "durée du prêt", "多少天"]
+    "question",
+    [
+        "How many nights is Biscuit with us?",
+        "how many minutes longer was it",
+        "wie lange war das Gerät weg",
+        "durée du prêt",
+        "多少天",
+    ],
 )
 def test_time_between_dates_is_heard(question):
     assert wording_of(question).lasts
@@ -55,6 +69,8 @@ def test_the_place_of_an_ordinal():
     [
         ("over 40", ">"), ("at least 40", ">="), ("under 40", "<"), ("at most 40", "<="), ("40 or more", ">="),
         ("mindestens 40", ">="), ("moins de 40", "<"), ("más de 40", ">"), ("超过40", ">"), ("number 40", "="),
+        ("fainter than magnitude 40", ">"), ("40 or better", ">="), ("40 minutes or more", ">="),
+        ("40 or before", "<="),
     ],
 )  # fmt: skip
 def test_a_number_is_compared(question, operator):
@@ -77,3 +93,20 @@ def test_an_interval_is_one_comparison():
 )
 def test_the_german_was_asks_for_no_yes_or_no(question, asks):
     assert wording_of(question).has("whether") is asks
+
+
+@pytest.mark.parametrize(
+    ("question", "numbers"),
+    [
+        ("over £12k", {12.0, 12000.0}), ("over 3 grand", {3.0, 3000.0}), ("under 2 million", {2.0, 2e6}),
+        ("under fifty thousand", {50000.0}), ("over twenty-five", {25.0}), ("more than 5 metres", {5.0}),
+    ],
+)  # fmt: skip
+def test_numbers_in_short_and_in_words(question, numbers):
+    assert {one.low for one in wording_of(question).comparisons} == numbers
+
+
+@pytest.mark.parametrize("question", ["have we got any toluene", "is there a hut?", "gibt es einen Keller", "有没有车"])
+def test_whether_there_is_such_a_thing(question):
+    assert wording_of(question).exists
+    assert not wording_of("does Ana work on Mondays").exists

@@ -1,0 +1,196 @@
+"""Days and times of day, as cells hold them and as questions name them, in English, German, French, Spanish, Chinese.
+
+read_day("Mi., 7. März 24")   a day number, as date.toordinal
+read_time("18.30 Uhr")        1110 minutes
+said_times("before ten past nine in the evening")
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from helios.retrieval.refinement.dates import read_date
+from helios.retrieval.refinement.values import tidy
+
+LONGEST_DATE = 40
+"""Characters of a cell that may be a date."""
+LEAP_DAY = 60
+"""`read_date` counts days without a year in a leap year; here they lie in year 1, which is none."""
+LAST_CENTURY = 50
+"""Years of two digits from here on are of the last century."""
+_MONTHS = (
+    "jan januar january janvier janv enero ene 一月 1月",
+    "feb februar february février fevrier févr febrero 二月 2月",
+    "mar march mär märz maerz mars marzo 三月 3月",
+    "apr april avril avr abril abr 四月 4月",
+    "may mai mayo 五月 5月",
+    "jun june juni juin junio 六月 6月",
+    "jul july juli juillet juil julio 七月 7月",
+    "aug august août aout agosto ago 八月 8月",
+    "sep sept september septembre septiembre 九月 9月",
+    "oct okt october oktober octobre octubre 十月 10月",
+    "nov november novembre noviembre 十一月 11月",
+    "dec dez december dezember décembre decembre déc diciembre dic 十二月 12月",
+)
+MONTHS = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()}
+MONTH = "|".join(sorted((re.escape(name) for name in MONTHS), key=len, reverse=True))
+"""A pattern of the names of months."""
+_ENGLISH = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+            "November", "December")  # fmt: skip
+_WEEKDAYS = (
+    "monday montag lundi lunes 星期一 周一",
+    "tuesday dienstag mardi martes 星期二 周二",
+    "wednesday mittwoch mercredi miércoles miercoles 星期三 周三",
+    "thursday donnerstag jeudi jueves 星期四 周四",
+    "friday freitag vendredi viernes 星期五 周五",
+    "saturday samstag sonnabend samedi sábado sabado 星期六 周六",
+    "sunday sonntag dimanche domingo 星期日 星期天 周日",
+)
+WEEKDAYS = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
+_SHORT_DAYS = "mon|tues?|weds?|thu(?:rs?)?|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom"
+_WEEKDAY = re.compile(rf"^(?:{'|'.join(WEEKDAYS)}|{_SHORT_DAYS})\b\.?,?\s*(?=\d)", re.IGNORECASE)
+_UNSPACED = re.compile(r"^(?:(?P<year>\d{4})年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号])?$")
+_NAMED = re.compile(
+    rf"^(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.)?[-\s./]*(?:of |de |d')?\s*(?P<month>{MONTH})\b\.?"
+    r"(?:[-\s.,/]*(?:de |del )?['’]?(?P<year>\d{4}|\d{2})(?!\d))?$",
+    re.IGNORECASE,
+)
+_MONTH_YEAR = re.compile(
+    rf"^(?P<month>{MONTH})\b\.?(?:\s*(?:de |del )?(?P<year>\d{{4}})|\s*[-/'’]\s*(?P<short>\d{{2}}))$", re.I
+)
+_SHORT = re.compile(r"^(?P<day>\d{1,2})[./-](?P<month>\d{1,2})[./-](?P<year>\d{2})$")
+_NO_YEAR = re.compile(r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.$")
+_NUMBERED = re.compile(r"^(?P<month>\d{1,2})/(?P<year>(?:19|20)\d{2})$")
+_CLOCK = re.compile(r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$")
+_TIME = re.compile(
+    r"^(?:c\.|ca\.?|approx\.?|~|um|à|ab|from)?\s*(?P<hour>\d{1,2})"
+    r"(?:[:h](?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?|\.(?P<dotted>[0-5]\d)(?=\s*(?:uhr|[ap]\.?m))"
+    r"|(?=\s*(?:[ap]\.?m|uhr|h$)))"
+    r"\s*(?P<half>[ap])?(?:\.?m\.?)?\s*(?:uhr|hrs?|h)?(?:\s*(?:-|–|to|bis|à)\s*\d.{0,12})?$",
+    re.IGNORECASE,
+)
+
+
+def read_day(cell: str) -> float:
+    """The first day of what a cell covers, as `date.toordinal`; year 1 for one without a year, NaN for no date."""
+    text = tidy(cell)
+    if not text or not any(c.isdigit() for c in text) or len(text) > LONGEST_DATE:
+        return np.nan
+    text = _plain(_CLOCK.sub("", _WEEKDAY.sub("", text)))
+    if re.fullmatch(r"[\d.,\s]+", text) and not re.match(r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}$", text):
+        return np.nan
+    when = read_date(text)
+    if when is None:
+        return np.nan
+    return when.start - (LEAP_DAY <= when.start <= LEAP_DAY + 306)
+
+
+def _plain(text: str) -> str:
+    """A date as `read_date` knows it; any other text as it is."""
+    if found := _NAMED.match(text):
+        return _english(found["day"], MONTHS[found["month"].casefold()], found["year"])
+    if found := _MONTH_YEAR.match(text):
+        return _english(None, MONTHS[found["month"].casefold()], found["year"] or found["short"])
+    for pattern in (_UNSPACED, _SHORT, _NO_YEAR, _NUMBERED):
+        found = pattern.match(text)
+        if found and 1 <= int(found["month"]) <= 12:
+            parts = found.groupdict()
+            return _english(parts.get("day"), int(found["month"]), parts.get("year"))
+    return text
+
+
+def _english(day: str | None, month: int, year: str | None) -> str:
+    if year is not None and len(year) == 2:
+        year = f"{19 if int(year) >= LAST_CENTURY else 20}{year}"
+    return " ".join(part for part in (day, _ENGLISH[month - 1], year) if part)
+
+
+def read_time(cell: str) -> float:
+    """Minutes since midnight, or of a duration written alike; NaN for a cell that holds none."""
+    found = _TIME.match(cell.strip())
+    if found is None or int(found["hour"]) > 24:
+        return np.nan
+    hour = int(found["hour"])
+    if found["half"]:
+        hour = hour % 12 + (12 if found["half"].casefold() == "p" else 0)
+    minute = int(found["minute"] or found["dotted"] or 0)
+    return float(60 * hour + minute) + int(found["second"] or 0) / 60
+
+
+@dataclass(frozen=True, slots=True)
+class SaidTime:
+    """A time of day of a question: its minutes, two where the half of the day is open, and its characters."""
+
+    minutes: tuple[int, ...]
+    start: int
+    end: int
+
+
+_HOURS = {
+    word: number
+    for number, words in enumerate(
+        ("one eins un une una", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro",
+         "five fünf cinq cinco", "six sechs seis", "seven sieben sept siete", "eight acht huit ocho",
+         "nine neun neuf nueve", "ten zehn dix diez", "eleven elf onze once", "twelve zwölf douze doce"), start=1)
+    for word in words.split()
+}  # fmt: skip
+_PAST = {"five": 5, "ten": 10, "a quarter": 15, "quarter": 15, "twenty": 20, "twenty-five": 25, "half": 30}
+_HOUR = rf"\d{{1,2}}|{'|'.join(_HOURS)}"
+_HALF = (
+    r"(?:\s*(?P<half>a\.?m\.?|p\.?m\.?)(?!\w)|\s*(?P<part>in the (?:morning|afternoon|evening)|at night|"
+    r"morgens|nachmittags|abends|du matin|du soir|de la (?:mañana|tarde|noche)))?"
+)
+_BY = (
+    r"(?:before|after|until|till|by|from|past|since|at|around|than|between|and|vor|nach|um|ab|bis|gegen|avant|après|"
+    r"apres|à|dès|vers|antes de las?|después de las?|a las?|desde las?|hasta las?)"
+)
+_BEHIND = "and|und|et|y|to|bis|in|at|morgens|abends|nachmittags|du|de"
+"""Words that may follow an hour which is named by its number alone."""
+_SAID_TIMES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?P<hour>\d{{1,2}})(?:[:h]|(?<=\d)\.)(?P<minute>[0-5]\d)(?!\d|[.,]\d)(?:\s*uhr\b|\s*h\b)?{_HALF}",
+        rf"\b(?P<hour>{_HOUR})(?:\s*(?:o['’]?clock|uhr|heures|h)\b|(?=\s*[ap]\.?m\b)){_HALF}",
+        rf"\b(?P<past>{'|'.join(sorted(_PAST, key=len, reverse=True))}) (?P<way>past|to) (?P<hour>{_HOUR})\b{_HALF}",
+        rf"\b{_BY} (?P<hour>{_HOUR})\b(?!\s*[%€£$]|[.,:/-]?\d|\w)(?!\s+(?!(?:{_BEHIND})\b)\w){_HALF}",
+        r"\b(?P<named>noon|midday|midnight|mittags?|minuit|midi|mediodía|medianoche)\b",
+    )
+)  # fmt: skip
+
+
+def said_times(question: str) -> Iterator[SaidTime]:
+    """Times of day that a question names."""
+    taken: list[tuple[int, int]] = []
+    for pattern in _SAID_TIMES:
+        for found in pattern.finditer(question):
+            parts = found.groupdict()
+            start = found.start("hour") if parts.get("hour") and not parts.get("past") else found.start()
+            if any(start < end and found.end() > first for first, end in taken):
+                continue
+            minutes = _minutes(parts)
+            if minutes:
+                taken.append((start, found.end()))
+                yield SaidTime(minutes, start, found.end())
+
+
+def _minutes(parts: dict[str, str | None]) -> tuple[int, ...]:
+    if parts.get("named"):
+        named = str(parts["named"]).casefold()
+        return (0,) if named in ("midnight", "minuit", "medianoche") else (720,)
+    said = str(parts["hour"]).casefold()
+    hour = int(said) if said.isdigit() else _HOURS[said]
+    if hour > 24:
+        return ()
+    minute = int(parts.get("minute") or 0)
+    if parts.get("past"):
+        minute = _PAST[str(parts["past"]).casefold()]
+        hour, minute = (hour, minute) if parts["way"] == "past" else (hour - 1, 60 - minute)
+    half, part = (parts.get("half") or "").casefold(), (parts.get("part") or "").casefold()
+    late = half.startswith("p") or any(word in part for word in ("after", "evening", "night", "nach", "abend", "soir"))
+    late = late or any(word in part for word in ("tarde", "noche"))
+    if late or half or part:
+        return (60 * (hour % 12 + (12 if late else 0)) + minute,)
+    first = 60 * hour + minute
+    return (first,) if hour > 12 or said.startswith("0") else (first, (first + 720) % 1440)
