@@ -26,6 +26,7 @@ from torch.nn import functional as F
 
 from helios.engine import Engine
 from helios.index.durable import write_atomically
+from helios.models.adapters import read_adapter
 from helios.models.card import ModelCard, data_file, write_card
 from helios.reading.tables.candidates import TablePrograms
 from helios.reading.tables.columns import FILE, HEADS, UNSEEN, TableText, TableTokeniser, TokenisedTable
@@ -53,6 +54,8 @@ class TableColumnsSettings(TableReaderSettings):
     batch: int = Field(default=12, ge=1)
     head_scale: float = Field(default=2.0, gt=0.0)
     """The heads learn so many times faster than the adapter."""
+    start: Path | None = None
+    """Weights to begin from, of the same rank: those of an earlier run, or the adapter of a reader of passages."""
     train: TrainSettings = TrainSettings(epochs=3, learning_rate=5e-4, schedule="linear", evaluate_first=False)
 
 
@@ -88,7 +91,7 @@ def train_table_columns(
         name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",
         summary="Reads a question beside a table's columns: which are asked for, order or select rows, what is done.",
         data=tuple(data_file(path) for path in settings.questions if path is not None),
-        settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "columns"}),
+        settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "columns", "start"}),
         scores=result.scores,
         seconds=time.monotonic() - started,
         limits="Mostly English; some questions in German, French, Spanish and Chinese.",
@@ -144,6 +147,9 @@ class ColumnRecipe(AdaptedRecipe):
             HEADS, role=CARD_ROLE, rank=settings.rank, scale=settings.scale, head_scale=settings.head_scale,
             seed=settings.train.seed, device=device,
         )  # fmt: skip
+        if settings.start is not None:
+            own = read_adapter(settings.start)[1]
+            self.begin_from(settings.start, heads=all(f"head.{name}.weight" in own for name in HEADS))
         self.lessons, self.settings = list(known), settings
         tokeniser = TableTokeniser(self.base)
         self.tokenised = [tokeniser.of(one.question, one.table) for one in self.lessons]

@@ -10,16 +10,18 @@ from helios.engine import Engine
 from helios.errors import ModelError
 from helios.models.base import find_base_model
 from helios.models.card import read_card
+from helios.reading.passages import FILE as PASSAGES_FILE
+from helios.reading.passages import WEIGHTS as PASSAGES
 from helios.reading.tables.columns import FILE, ColumnReader, TableText
 from helios.reading.tables.columns import ROLE as COLUMNS_ROLE
-from helios.reading.tables.reader import ROLE, Sheets, TableReader
+from helios.reading.tables.reader import ROLE, WEIGHTS, Sheets, TableReader
 from helios.reading.tables.rivals import FILE as RIVALS_FILE
 from helios.reading.tables.rivals import ROLE as RIVALS_ROLE
 from helios.reading.tables.rivals import RivalReader
 from helios.reading.tables.sheet import Sheet
 from helios.types import Table
 from training.errors import TrainingError
-from training.table_columns import LESSONS, TableColumnsSettings, train_table_columns
+from training.table_columns import LESSONS, ColumnRecipe, TableColumnsSettings, train_table_columns
 from training.table_questions import made_questions
 from training.table_reader import TableReaderSettings, same_items, train_table_reader
 from training.table_rivals import LESSONS as RIVAL_LESSONS
@@ -55,6 +57,8 @@ def test_answers_are_compared_as_people_do():
     assert same_items(("1,250",), (("1250.0",),))
     assert same_items(("Ann", "Bo"), (("bo",), ("ann",)))
     assert same_items(("12 kg",), (("12 kilograms", "12"),))
+    assert same_items(("12 days",), (("12",),))
+    assert not same_items(("12 days",), (("13",),))
     assert not same_items(("Ann",), (("Ann",), ("Bo",)))
     assert not same_items((), ())
 
@@ -109,6 +113,24 @@ def test_columns_are_learned_and_read(sample_index, tmp_path):
     reader = ColumnReader(find_base_model(), tmp_path / "columns" / FILE)
     (reading,) = reader.read("How long is the Rhine?", [table])
     assert len(reading.asked) == 2
+
+
+def test_columns_go_on_from_their_own_heads_and_from_the_adapter_of_another_reader(tmp_path):
+    settings = TableColumnsSettings(rank=32)
+    own = ColumnRecipe([], settings.model_copy(update={"start": WEIGHTS / FILE}))
+    other = ColumnRecipe([], settings.model_copy(update={"start": PASSAGES / PASSAGES_FILE}))
+    fresh = ColumnRecipe([], settings)
+    own.save(tmp_path / FILE)
+    table = TableText("Rivers", ("River", "Length"), ("Rhine", "1,230"), frozenset([0]))
+    base = find_base_model()
+    again, packaged = (
+        ColumnReader(base, path).read("How long is the Rhine?", [table])[0]
+        for path in (tmp_path / FILE, WEIGHTS / FILE)
+    )
+    assert again.table == pytest.approx(packaged.table, abs=1e-3)
+    adapters = [[p for p in recipe.model.bert.parameters() if p.requires_grad] for recipe in (other, fresh)]
+    assert not all(torch.equal(one, two) for one, two in zip(*adapters, strict=True))
+    assert torch.equal(other.model.heads["column"].weight, fresh.model.heads["column"].weight)
 
 
 def test_rivals_are_learned_and_read(sample_index, tmp_path):
