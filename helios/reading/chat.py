@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 PROMPT = "> "
 SHOWN = 10
 """Edges that /evidence shows."""
-_MOMENT_S = 0.05
+_MOMENT_S, _AGAIN_S = 0.05, 0.4
+"""Until an interrupt comes again that waited for an import, and one that nobody heeded."""
 
 
 def chat_command(
@@ -68,14 +69,29 @@ def chat_command(
         chat.run()
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt; within an import, which it would break, a moment later: a first question loads much."""
-    if is_importing(frame):
-        again = threading.Timer(_MOMENT_S, os.kill, (os.getpid(), number))
+class _Interrupts:
+    """Ctrl-C as KeyboardInterrupt, raised until somebody heeds it: within an import, which it would break, it waits,
+    and where a library swallows it, it comes again. A first question loads much."""
+
+    def __init__(self) -> None:
+        self.waits = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.waits = True
+        importing = is_importing(frame)
+        again = threading.Timer(_MOMENT_S if importing else _AGAIN_S, self._send, (number,))
         again.daemon = True
         again.start()
-    else:
-        raise KeyboardInterrupt
+        if not importing:
+            raise KeyboardInterrupt
+
+    def _send(self, number: int) -> None:
+        if self.waits:
+            os.kill(os.getpid(), number)
+
+    def heeded(self) -> None:
+        """The interrupt has been caught, or what it was meant for is over."""
+        self.waits = False
 
 
 class Chat:
@@ -94,6 +110,7 @@ class Chat:
         self.evidence: Evidence | None = None
         self._models = Models(threads=os.cpu_count() or 1)
         self._engine: Engine | None = None
+        self._interrupts = _Interrupts()
 
     def __enter__(self) -> "Chat":
         return self
@@ -110,7 +127,7 @@ class Chat:
 
             self.console.print("Ask a question, or type /help. Ctrl-D leaves.")
         if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.SIG_DFL, None):
-            signal.signal(signal.SIGINT, _interrupt)
+            signal.signal(signal.SIGINT, self._interrupts)
         while (line := self._line()) is not None:
             try:
                 if not self.take(line):
@@ -119,6 +136,8 @@ class Chat:
                 self.console.print("[yellow]stopped; ask another question, or leave with Ctrl-D[/yellow]")
             except (HeliosError, OSError) as error:
                 self.console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)
+            finally:
+                self._interrupts.heeded()
             sys.stdout.flush()
 
     def take(self, line: str) -> bool:
@@ -163,6 +182,7 @@ class Chat:
                 self.console.print()
                 return None
             except KeyboardInterrupt:
+                self._interrupts.heeded()
                 self.console.print()
 
     def _ask(self, question: str) -> None:

@@ -69,6 +69,30 @@ def test_an_interrupt_ends_the_question_and_not_the_chat(sample_index: Path, sec
     assert said.endswith("anything else is a question\n")
 
 
+def test_an_interrupt_that_a_library_swallows_comes_again():
+    code = (
+        "import signal, time\n"
+        "from helios.reading.chat import _Interrupts\n"
+        "interrupts = _Interrupts()\n"
+        "signal.signal(signal.SIGINT, interrupts)\n"
+        "print('ready', flush=True)\n"
+        "heard = 0\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        time.sleep(20)\n"
+        "    except KeyboardInterrupt:\n"
+        "        heard += 1  # the first time as a library would, which does not heed it\n"
+        "interrupts.heeded()\n"
+        "time.sleep(1)\n"
+        "print(heard)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "2\n"
+
+
 def test_a_changed_index_is_opened_again_with_the_models_that_are_loaded(sample_index: Path):
     with Chat(None, sample_index, overrides=["encoder.runtime=torch"]) as conversation:
         engine = conversation.engine()
