@@ -1,5 +1,6 @@
 """`helios chat`: questions and answers at a prompt, over an engine that stays open."""
 
+import _thread
 import difflib
 import os
 import signal
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 PROMPT = "> "
 SHOWN = 10
 """Edges that /evidence shows."""
-_MOMENT_S, _AGAIN_S = 0.05, 0.4
+_MOMENT_S, _AGAIN_S = 0.05, 1.0
 """Until an interrupt comes again that waited for an import, and one that nobody heeded."""
 
 
@@ -74,24 +75,28 @@ class _Interrupts:
     and where a library swallows it, it comes again. A first question loads much."""
 
     def __init__(self) -> None:
-        self.waits = False
+        self._again: threading.Timer | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.waits = True
+        self.heeded()
         importing = is_importing(frame)
-        again = threading.Timer(_MOMENT_S if importing else _AGAIN_S, self._send, (number,))
-        again.daemon = True
-        again.start()
+        self._again = threading.Timer(_MOMENT_S if importing else _AGAIN_S, _send, (number,))
+        self._again.daemon = True
+        self._again.start()
         if not importing:
             raise KeyboardInterrupt
 
-    def _send(self, number: int) -> None:
-        if self.waits:
-            os.kill(os.getpid(), number)
-
     def heeded(self) -> None:
-        """The interrupt has been caught, or what it was meant for is over."""
-        self.waits = False
+        """The interrupt has been caught, or what it was meant for is over: it does not come again."""
+        if self._again is not None:
+            self._again.cancel()
+
+
+def _send(number: int) -> None:
+    if os.name == "nt":  # os.kill would end the process
+        _thread.interrupt_main(signal.Signals(number))
+    else:
+        os.kill(os.getpid(), number)
 
 
 class Chat:
@@ -133,6 +138,7 @@ class Chat:
                 if not self.take(line):
                     return
             except KeyboardInterrupt:
+                self._interrupts.heeded()
                 self.console.print("[yellow]stopped; ask another question, or leave with Ctrl-D[/yellow]")
             except (HeliosError, OSError) as error:
                 self.console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)

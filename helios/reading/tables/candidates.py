@@ -151,7 +151,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
     ordered = 0
     for number, chosen in enumerate(sets):
         several = len(chosen) > 1 and len({m.column for m in chosen[-2:]}) == 1
-        if several and difference or lasting and chosen and selected(sheet, chosen).sum() == 2:
+        if several and difference or lasting and chosen and (selected(sheet, chosen) & sheet.counted).sum() == 2:
             yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in comparable)
         if apart and chosen and selected(sheet, chosen).sum() == 1:
             yield from ((op[Op.DIFFERENCE], number, c, other, 0, 1) for c, other in apart)

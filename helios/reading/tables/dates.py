@@ -6,7 +6,7 @@ said_times("before ten past nine in the evening")
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ from helios.retrieval.refinement.dates import read_date
 from helios.retrieval.refinement.values import tidy
 
 LONGEST_DATE = 40
-"""Characters of a cell that may be a date."""
+"""Characters of a cell that may be a date or a time."""
+DAY_MINUTES = 24 * 60
 LEAP_DAY = 60
 """`read_date` counts days without a year in a leap year; here they lie in year 1, which is none."""
 LAST_CENTURY = 50
@@ -52,42 +53,55 @@ WEEKDAYS = {name: number for number, names in enumerate(_WEEKDAYS) for name in n
 _SHORT_DAYS = "mon|tues?|weds?|thu(?:rs?)?|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom"
 _WEEKDAY = re.compile(rf"^(?:{'|'.join(WEEKDAYS)}|{_SHORT_DAYS})\b\.?,?\s*(?=\d)", re.IGNORECASE)
 _UNSPACED = re.compile(r"^(?:(?P<year>\d{4})年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号])?$")
+_NAMES = "|".join(name for name in MONTH.split("|") if not name.endswith("月"))
 _NAMED = re.compile(
-    rf"^(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.)?[-\s./]*(?:of |de |d')?\s*(?P<month>{MONTH})\b\.?"
+    rf"^(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.)?[-\s./]*(?:of |de |d')?\s*(?P<month>{_NAMES})\b\.?"
     r"(?:[-\s.,/]*(?:de |del )?['’]?(?P<year>\d{4}|\d{2})(?!\d))?$",
     re.IGNORECASE,
 )
 _MONTH_YEAR = re.compile(
     rf"^(?P<month>{MONTH})\b\.?(?:\s*(?:de |del )?(?P<year>\d{{4}})|\s*[-/'’]\s*(?P<short>\d{{2}}))$", re.I
 )
-_SHORT = re.compile(r"^(?P<day>\d{1,2})[./-](?P<month>\d{1,2})[./-](?P<year>\d{2})$")
+_SHORT = re.compile(r"^(?P<day>\d{1,2})(?P<sign>[./])(?P<month>\d{1,2})(?P=sign)(?P<year>\d{2}|\d{4})$")
 _NO_YEAR = re.compile(r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.$")
 _NUMBERED = re.compile(r"^(?P<month>\d{1,2})/(?P<year>(?:19|20)\d{2})$")
 _CLOCK = re.compile(r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$")
 _TIME = re.compile(
-    r"^(?:c\.|ca\.?|approx\.?|~|um|à|ab|from)?\s*(?P<hour>\d{1,2})"
-    r"(?:[:h](?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?|\.(?P<dotted>[0-5]\d)(?=\s*(?:uhr|[ap]\.?m))"
-    r"|(?=\s*(?:[ap]\.?m|uhr|h$)))"
-    r"\s*(?P<half>[ap])?(?:\.?m\.?)?\s*(?:uhr|hrs?|h)?(?:\s*(?:-|–|to|bis|à)\s*\d.{0,12})?$",
+    r"^(?:(?:c\.|ca\.?|approx\.?|~|um|à|ab|from) ?)?(?P<hour>\d{1,3})"
+    r"(?:[:h](?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?|\.(?P<dotted>[0-5]\d)(?= ?(?:uhr|[ap]\.?m))"
+    r"|(?= ?(?:[ap]\.?m|uhr)))"
+    r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?:uhr|hrs?|h))?(?: ?(?:-|–|to|bis|"
+    r"à) ?\d{1,2}(?:[:h.][0-5]\d)?(?: ?[ap]m)?(?: ?(?:uhr|h))?)?$",
     re.IGNORECASE,
 )
+_CLOCK_TIME = re.compile(r"^0\d[:h]|^(?:1[3-9]|2[0-4])[:h]|[ap]\.?m|uhr", re.IGNORECASE)
 
 
-def read_day(cell: str) -> float:
+def are_month_first(cells: Iterable[str]) -> bool:
+    """Whether 04/02/24 is the second of April in these cells: some second number is no month, and no first one is a day
+    alone."""
+    found = [match for cell in cells if (match := _SHORT.match(cell.strip()))]
+    return any(int(match["month"]) > 12 for match in found) and all(int(match["day"]) <= 12 for match in found)
+
+
+def read_day(cell: str, *, month_first: bool = False) -> float:
     """The first day of what a cell covers, as `date.toordinal`; year 1 for one without a year, NaN for no date."""
-    text = tidy(cell)
-    if not text or not any(c.isdigit() for c in text) or len(text) > LONGEST_DATE:
+    text = tidy(cell) if len(cell) <= 2 * LONGEST_DATE else ""
+    if len(text) > LONGEST_DATE or not any(c.isdigit() for c in text):
         return np.nan
-    text = _plain(_CLOCK.sub("", _WEEKDAY.sub("", text)))
+    text = _plain(_CLOCK.sub("", _WEEKDAY.sub("", text)), month_first=month_first)
     if re.fullmatch(r"[\d.,\s]+", text) and not re.match(r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}$", text):
         return np.nan
-    when = read_date(text)
+    try:
+        when = read_date(text)
+    except (ValueError, OverflowError):  # 9999-12-31 stands for no end
+        return np.nan
     if when is None:
         return np.nan
     return when.start - (LEAP_DAY <= when.start <= LEAP_DAY + 306)
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, *, month_first: bool) -> str:
     """A date as `read_date` knows it; any other text as it is."""
     if found := _NAMED.match(text):
         return _english(found["day"], MONTHS[found["month"].casefold()], found["year"])
@@ -95,9 +109,12 @@ def _plain(text: str) -> str:
         return _english(None, MONTHS[found["month"].casefold()], found["year"] or found["short"])
     for pattern in (_UNSPACED, _SHORT, _NO_YEAR, _NUMBERED):
         found = pattern.match(text)
-        if found and 1 <= int(found["month"]) <= 12:
-            parts = found.groupdict()
-            return _english(parts.get("day"), int(found["month"]), parts.get("year"))
+        if found:
+            day, month, year = (found.groupdict().get(name) for name in ("day", "month", "year"))
+            if pattern is _SHORT and (month_first or int(month or 0) > 12):
+                day, month = month, day
+            if 1 <= int(month or 0) <= 12:
+                return _english(day, int(month or 0), year)
     return text
 
 
@@ -109,14 +126,26 @@ def _english(day: str | None, month: int, year: str | None) -> str:
 
 def read_time(cell: str) -> float:
     """Minutes since midnight, or of a duration written alike; NaN for a cell that holds none."""
-    found = _TIME.match(cell.strip())
-    if found is None or int(found["hour"]) > 24:
+    found = _TIME.match(tidy(cell)) if len(cell) <= LONGEST_DATE else None
+    if found is None:
         return np.nan
     hour = int(found["hour"])
     if found["half"]:
+        if hour > 12:
+            return np.nan
         hour = hour % 12 + (12 if found["half"].casefold() == "p" else 0)
     minute = int(found["minute"] or found["dotted"] or 0)
     return float(60 * hour + minute) + int(found["second"] or 0) / 60
+
+
+def has_clock_times(cells: Iterable[str]) -> bool:
+    """Whether times of these cells are times of day: 09:10, 18:45 or 6pm among them; 4:30 may be a length."""
+    return any(_CLOCK_TIME.search(cell.strip()) for cell in cells)
+
+
+def as_long_as(minutes: float) -> str:
+    """A length as such cells have it, whether they mean hours and minutes or minutes and seconds: 0:45."""
+    return f"{int(minutes // 60)}:{round(minutes % 60):02d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +172,10 @@ _HALF = (
     r"morgens|nachmittags|abends|du matin|du soir|de la (?:mañana|tarde|noche)))?"
 )
 _BY = (
-    r"(?:before|after|until|till|by|from|past|since|at|around|than|between|and|vor|nach|um|ab|bis|gegen|avant|après|"
-    r"apres|à|dès|vers|antes de las?|después de las?|a las?|desde las?|hasta las?)"
+    r"(?:before|after|until|till|by|from|to|past|since|at|around|than|between|and|vor|nach|um|ab|von|zwischen|"
+    r"bis|gegen|"
+    r"avant|après|apres|à|dès|entre|vers|antes de las?|después de las?|a las?|desde las?|hasta las?|entre las?|"
+    r"y las?)"
 )
 _BEHIND = "and|und|et|y|to|bis|in|at|morgens|abends|nachmittags|du|de"
 """Words that may follow an hour which is named by its number alone."""
@@ -153,7 +184,8 @@ _SAID_TIMES = tuple(
     for pattern in (
         rf"\b(?P<hour>\d{{1,2}})(?:[:h]|(?<=\d)\.)(?P<minute>[0-5]\d)(?!\d|[.,]\d)(?:\s*uhr\b|\s*h\b)?{_HALF}",
         rf"\b(?P<hour>{_HOUR})(?:\s*(?:o['’]?clock|uhr|heures|h)\b|(?=\s*[ap]\.?m\b)){_HALF}",
-        rf"\b(?P<past>{'|'.join(sorted(_PAST, key=len, reverse=True))}) (?P<way>past|to) (?P<hour>{_HOUR})\b{_HALF}",
+        rf"\b(?<!from )(?<!between )(?P<past>{'|'.join(sorted(_PAST, key=len, reverse=True))}) (?P<way>past|"
+        rf"to) (?P<hour>{_HOUR})\b{_HALF}",
         rf"\b{_BY} (?P<hour>{_HOUR})\b(?!\s*[%€£$]|[.,:/-]?\d|\w)(?!\s+(?!(?:{_BEHIND})\b)\w){_HALF}",
         r"\b(?P<named>noon|midday|midnight|mittags?|minuit|midi|mediodía|medianoche)\b",
     )
@@ -161,7 +193,11 @@ _SAID_TIMES = tuple(
 
 
 def said_times(question: str) -> Iterator[SaidTime]:
-    """Times of day that a question names."""
+    """Times of day that a question names, in order."""
+    yield from sorted(_said_times(question), key=lambda time: time.start)
+
+
+def _said_times(question: str) -> Iterator[SaidTime]:
     taken: list[tuple[int, int]] = []
     for pattern in _SAID_TIMES:
         for found in pattern.finditer(question):
@@ -190,6 +226,8 @@ def _minutes(parts: dict[str, str | None]) -> tuple[int, ...]:
     half, part = (parts.get("half") or "").casefold(), (parts.get("part") or "").casefold()
     late = half.startswith("p") or any(word in part for word in ("after", "evening", "night", "nach", "abend", "soir"))
     late = late or any(word in part for word in ("tarde", "noche"))
+    if ("night" in part or "noche" in part) and hour % 12 < 6:
+        late = False  # one at night is after midnight
     if late or half or part:
         return (60 * (hour % 12 + (12 if late else 0)) + minute,)
     first = 60 * hour + minute

@@ -51,7 +51,8 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _YEAR = r"(?:19|20)\d\d"
 _OF = r"(?:,?\s*(?:de |del |of )?"
 _DATES = re.compile(
-    rf"(?P<day>\d{{1,2}}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |d')?(?P<month>{MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
+    rf"(?P<day>\d{{1,2}}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |"
+    rf"d')?(?P<month>{MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
     rf"|(?P<month2>{MONTH})\b\.?\s*(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s*(?P<year2>{_YEAR}))?"
     rf"|(?P<month3>{MONTH})\b\.?{_OF}(?P<year3>{_YEAR}))?"
     rf"|(?P<iso>{_YEAR}-\d\d-\d\d)|(?P<dotted>\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)(?![\d./]))"
@@ -66,7 +67,8 @@ _OR = re.compile(
     r"\s*(?:,|and|or|&|und|oder|et|ou|y|e|o|u|和|或|、)\s*(?:the |der |die |das |la |le |les |el |los |las )?", re.I
 )
 _DAY_ALONE = re.compile(
-    rf"\b(?:the|on) (?P<day>\d{{1,2}})(?:st|nd|rd|th)\b(?!\s+(?:of\s+)?(?:{MONTH})\b)"
+    r"\b(?:the|on) (?P<day>\d{1,2})(?:st|nd|rd|th)\b(?=\W*$|\s*[,.;:!?)]|\s+(?:and|or|to|at|in|for|by|from|with|"
+    r"did|was|were|is)\b)"
     rf"|\b(?:am|le|el) (?P<day2>\d{{1,2}})\b\.?(?!\s*(?:de\s+)?(?:{MONTH})\b|[.:/,h]?\d|\s*(?:h|uhr)\b)"
     r"|(?<![\d月])(?P<day3>\d{1,2})[日号]",
     re.IGNORECASE,
@@ -314,7 +316,7 @@ def _flag_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
 def _held_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iterator[Match]:
     """Cells of a named column that are filled, or are not: "who has no phone?"; a zero is as nothing."""
     for number, column in enumerate(sheet.columns[: sheet.own]):
-        nothing = (column.keys < 0) | (column.values == 0)
+        nothing = (column.keys < 0) | ((column.values == 0) & (column.kind is Kind.NUMBER))
         if not nothing.any() or nothing.all():
             continue
         said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
@@ -349,12 +351,15 @@ def _time_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterato
         following = said[at + 1] if at + 1 < len(said) else None
         until = following and _TO.fullmatch(question[time.end : following.start])
         for number, column in columns:
-            for place, minutes in enumerate(time.minutes):
+            for minutes in time.minutes:
                 rows = _compare(column.values, operator, minutes, minutes)
                 explained, text = _within(words, start, time.end), f"{column.header} {operator} {minutes} minutes"
                 if until and following:
-                    latest = following.minutes[min(place, len(following.minutes) - 1)]
-                    rows = _compare(column.values, "between", minutes, latest)
+                    latest = min((one for one in following.minutes if one > minutes), default=following.minutes[0])
+                    if latest > minutes:
+                        rows = _compare(column.values, "between", minutes, latest)
+                    else:  # past midnight
+                        rows = _compare(column.values, ">=", minutes, 0) | _compare(column.values, "<=", latest, 0)
                     explained, text = _within(words, start, following.end), f"{column.header} in {minutes} to {latest}"
                 if rows.any():
                     count = len(set(column.keys[rows]))

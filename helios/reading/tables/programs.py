@@ -1,5 +1,6 @@
 """What is computed of a table's rows, and the cells that were used."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,6 +8,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from helios.reading.tables.dates import DAY_MINUTES, as_long_as, has_clock_times
 from helios.reading.tables.matching import Match
 from helios.reading.tables.sheet import Kind, Sheet
 
@@ -246,6 +248,8 @@ def _difference(program: Program) -> Result | None:
         cells = [(int(row), at) for row in rows for at in (program.column, program.order)]
     elif len(rows) == 2 and len({match.column for match in program.matches[-2:]}) == len(program.matches[-2:]):
         cells = [(int(row), program.column) for row in rows]
+    elif len(program.matches) < 2:
+        return None
     else:
         *common, first, second = program.matches
         for match in (first, second):
@@ -258,21 +262,27 @@ def _difference(program: Program) -> Result | None:
     if len(values) != 2 or not np.isfinite(values).all():
         return None
     value = abs(values[0] - values[1])
-    if column.kind in (Kind.DATE, Kind.TIME):
-        unit = "days" if column.kind is Kind.DATE else "minutes"
-        return Result((f"{number_text(value)} {unit}",), tuple(cells), value)
+    if column.kind is Kind.DATE:
+        return Result((f"{value:.0f} days",), tuple(cells), value)
+    if column.kind is Kind.TIME:
+        clock = has_clock_times(column.cells)
+        if clock and program.order >= 0 and values[1] < values[0]:
+            value = values[1] + DAY_MINUTES - values[0]  # a shift from 22:00 to 06:00
+        return Result((f"{number_text(value)} minutes" if clock else as_long_as(value),), tuple(cells), value)
     return Result((number_text(value),), tuple(cells), value)
 
 
 def number_text(value: float) -> str:
-    """A number as a person writes it, to nine digits."""
-    rounded = float(f"{value:.9g}")
+    """A number as a person writes it, to twelve digits."""
+    if not math.isfinite(value):
+        return f"{value}"
+    rounded = float(f"{value:.12g}")
     return (
         str(int(rounded))
         if rounded == int(rounded) and abs(rounded) < 1e15
         else f"{rounded:.6g}"
         if abs(rounded) < 1
-        else f"{rounded:.10g}"
+        else f"{rounded:.12g}"
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.index.lexical import terms_of
-from helios.reading.tables.dates import read_day, read_time
+from helios.reading.tables.dates import are_month_first, read_day, read_time
 from helios.reading.tables.headers import spelled_out
 from helios.types import Table, TableKind
 
@@ -270,7 +270,8 @@ def _dates(cells: Sequence[str]) -> FloatArray:
     """Days; NaN for all cells of a column of years, which are numbers."""
     if all(re.fullmatch(r"\d{4}", cell.strip()) for cell in cells if cell.strip()):
         return np.full(len(cells), np.nan)
-    return np.array([read_day(cell) for cell in cells])
+    month_first = are_month_first(cells)
+    return np.array([read_day(cell, month_first=month_first) for cell in cells])
 
 
 def read_numbers(cells: Iterable[str]) -> FloatArray:

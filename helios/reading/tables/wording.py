@@ -28,7 +28,8 @@ _COMPARED = (
 )
 _DIFFERENCE = (
     rf"difference|\bgap\b|\bmargin\b|\bapart\b|\bout(?:weigh|score|sell|sold)|\bby how (?:much|many)|"
-    rf"how much (?:{_COMPARED}|extra)\b|how (?:many|much) [^?]{{0,30}}\b[a-z]{{3,}}er\b[^?]{{0,30}}\bthan\b|"
+    rf"how much (?:{_COMPARED}|extra)\b|how (?:many|"
+    rf"much) [^?]{{0,30}}\b[a-z]{{3,}}er\b(?:(?! than)[^?]{{1,30}}\bthan\b| than\b(?!\s*[$€£]?\d))|"
     r"how many (?:\w+ ){0,2}?(?:more|fewer|less)\b|"
     r"unterschied|differenz|um wie ?viel|wie ?viele? (?:\w+ )?(?:mehr|weniger)|diff[ée]rence|[ée]cart|de plus que|"
     r"diferencia|m[aá]s que|cu[aá]nt[oa]s? (?:\w+ )?(?:m[aá]s|menos)|相差|差多少|多多少"
@@ -238,26 +239,28 @@ def wording_of(question: str) -> Wording:
 
 
 def _comparisons(question: str) -> list[Comparison]:
-    numbers = []
-    for match in _LITERAL.finditer(question):
-        value, scale = _value(match[1]), (match["scale"] or "").casefold()
-        if value is not None:
-            numbers.append((match.start(), match.end(1), value))
-            if scale:  # "2 m" may be metres
-                numbers.append((match.start(), match.end(), value * _SCALES[scale]))
+    numbers = [
+        (match.start(), match.end(), value, _SCALES.get((match["scale"] or "").casefold(), 1.0))
+        for match in _LITERAL.finditer(question)
+        if (value := _value(match[1])) is not None
+    ]
     found: list[Comparison] = []
-    for at, (first, last, value) in enumerate(numbers):
+    for at, (first, last, value, scale) in enumerate(numbers):
         if found and found[-1].operator == "between" and first < found[-1].end:
             continue  # the end of an interval
-        start, end, most = numbers[at + 1] if at + 1 < len(numbers) else (0, 0, 0.0)
+        start, end, most, scaled = numbers[at + 1] if at + 1 < len(numbers) else (0, 0, 0.0, 1.0)
         before = question[max(0, first - LOOKED_BACK) : first]
         opening = [one.end() for one in _BETWEEN.finditer(before)]
         opened = bool(opening) and len(before) - opening[-1] <= 3
         if start and opened and _AND.match(question[last:start]):
-            found.append(Comparison("between", value, most, first, end))
+            own = scale if scale > 1 else scaled
+            found += [
+                Comparison("between", value * one, most * other, first, end)
+                for one, other in {(1.0, 1.0), (own, scaled)}
+            ]
         else:
             operator, begins = compared_by(question, first, last)
-            found.append(Comparison(operator, value, value, begins, last))
+            found += [Comparison(operator, value * one, value * one, begins, last) for one in {1.0, scale}]
     thousands = [
         replace(one, low=one.low * 1000, high=one.high * 1000)
         for one in found

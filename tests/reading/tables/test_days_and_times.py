@@ -1,5 +1,6 @@
 """Days and times of day in cells and in questions."""
 
+import time
 from datetime import date, timedelta
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helios.reading.tables.dates import MONTHS, read_day, read_time, said_times
+from helios.reading.tables.dates import MONTHS, are_month_first, read_day, read_time, said_times
 
 DAY = date(2024, 3, 7)
 
@@ -49,7 +50,23 @@ def test_days_without_a_year_keep_their_day_of_the_month(day):
     assert read_day(f"{day.day} {day:%B}") == day.toordinal()
 
 
-@pytest.mark.parametrize("cell", ["", "12", "1,250.50", "3.5", "A12", "10 Downing Street", "18:30", "n/a", "99/99/24"])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "",
+        "12",
+        "1,250.50",
+        "3.5",
+        "A12",
+        "10 Downing Street",
+        "18:30",
+        "n/a",
+        "99/99/24",
+        "9999-12-31",
+        "10-01-10",
+        "13月",
+    ],
+)
 def test_no_date(cell):
     assert np.isnan(read_day(cell))
 
@@ -63,14 +80,30 @@ def test_all_months_are_known_by_their_names():
     ("cell", "minutes"),
     [
         ("09:10", 550), ("9:10", 550), ("9h30", 570), ("18.30 Uhr", 1110), ("6pm", 1080), ("6.45 p.m.", 1125),
-        ("12:15:30", 735.5), ("09:00-10:30", 540), ("14h", 840), ("12 am", 0), ("12:30 pm", 750), ("c. 10:00", 600),
+        ("12:15:30", 735.5), ("09:00-10:30", 540), ("25:10", 1510), ("12 am", 0), ("12:30 pm", 750), ("c. 10:00", 600),
     ],
 )  # fmt: skip
 def test_a_time(cell, minutes):
     assert read_time(cell) == minutes
 
 
-@pytest.mark.parametrize("cell", ["", "7", "7.30", "25:00", "9:75", "3 hens", "1:1 ratio", "10:00 sharp, bring boots"])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "",
+        "7",
+        "7.30",
+        "3 h",
+        "14h",
+        "2H",
+        "13pm",
+        "10:00 - 25 kg",
+        "9:75",
+        "3 hens",
+        "1:1 ratio",
+        "10:00 sharp, bring boots",
+    ],
+)
 def test_no_time(cell):
     assert np.isnan(read_time(cell))
 
@@ -93,6 +126,13 @@ def test_every_minute_of_the_day_is_read(minute):
         ("wer kommt nach 18 Uhr", [(1080,)]),
         ("qui arrive avant 14h30", [(870,)]),
         ("between 9 and 11", [(540, 1260), (660, 1380)]),
+        ("between 9 and 10:30", [(540, 1260), (630, 1350)]),
+        ("between noon and 3 pm", [(720,), (900,)]),
+        ("from 9 to 5", [(540, 1260), (300, 1020)]),
+        ("zwischen 9 und 17 Uhr", [(540, 1260), (1020,)]),
+        ("de 9h à 17h30", [(540, 1260), (1050,)]),
+        ("at 1 at night", [(60,)]),
+        ("at ten at night", [(1320,)]),
         ("who scored 3.5 or better", []),
         ("after six weeks", []),
         ("by ten people", []),
@@ -100,4 +140,25 @@ def test_every_minute_of_the_day_is_read(minute):
     ],
 )
 def test_times_that_a_question_names(question, minutes):
-    assert [time.minutes for time in sorted(said_times(question), key=lambda time: time.start)] == minutes
+    assert [said.minutes for said in said_times(question)] == minutes
+
+
+def test_the_order_of_day_and_month_is_told_by_all_cells():
+    american, european = ("01/15/24", "02/20/24", "04/02/24"), ("15/01/24", "20/02/24", "02/04/24")
+    assert are_month_first(american)
+    assert not are_month_first(european)
+    assert [read_day(cell, month_first=True) for cell in american] == [read_day(cell) for cell in european]
+
+
+def test_a_long_cell_is_no_time_and_is_told_at_once():
+    started = time.process_time()
+    assert np.isnan(read_time("10:30" + " " * 100_000 + "x"))
+    assert np.isnan(read_time("10:30 - " * 10_000))
+    assert time.process_time() - started < 1
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read(text):
+    read_day(text)
+    read_time(text)
+    list(said_times(text))

@@ -7,7 +7,7 @@ import pytest
 
 from helios.reading.tables.candidates import TableFacts, programs_of
 from helios.reading.tables.matching import Match, few_values, matches_of, near_matches, question_words
-from helios.reading.tables.programs import Op, Program, average_text, execute
+from helios.reading.tables.programs import Op, Program, average_text, execute, number_text
 from helios.reading.tables.reader import table_question
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
@@ -285,6 +285,46 @@ def test_the_only_two_rows_that_are_selected_are_compared():
     late = execute(Program(ROTA, Op.DIFFERENCE, (both,), 1))
     assert gap is not None and gap.items == ("7 days",)
     assert late is not None and late.items == ("620 minutes",)
+
+
+def test_two_rows_of_which_one_is_a_total_are_not_compared():
+    both = Match(ORDER, np.array([True, False, False, False, True]), frozenset((0,)), 1.0, 2, "~", text="x")
+    assert execute(Program(SHEET, Op.DIFFERENCE, (both,), UNITS)) is None
+
+
+SHIFTS = Sheet.of(
+    Table(
+        "shifts",
+        "Shifts",
+        ("Who", "Start", "End", "Lap"),
+        (("Ann", "22:00", "06:00", "4:30"), ("Bo", "09:00", "17:30", "3:45")),
+    ),
+)
+
+
+def test_a_shift_over_midnight_and_a_length_that_is_no_time_of_day():
+    ann, both = (Match(0, np.array(rows), frozenset((0,)), 1.0, 1, text="x") for rows in ([True, False], [True, True]))
+    shift = execute(Program(SHIFTS, Op.DIFFERENCE, (ann,), 1, 2))
+    lap = execute(Program(SHIFTS, Op.DIFFERENCE, (both,), 3))
+    assert shift is not None and shift.items == ("480 minutes",)
+    assert lap is not None and lap.items == ("0:45",)
+    found = matches_of("who is in between 21:00 and 2:00", question_words("who is in between 21:00 and 2:00"),
+                       wording_of("who is in between 21:00 and 2:00"), SHIFTS, ())  # fmt: skip
+    assert [True, False] in [match.rows.tolist() for match in found if match.column == 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1234567891.0, "1234567891"),
+        (123456789.55, "123456789.55"),
+        (0.1 + 0.2, "0.3"),
+        (float("inf"), "inf"),
+        (1e15, "1e+15"),
+    ],
+)
+def test_numbers_keep_their_digits(value, text):
+    assert number_text(value) == text
 
 
 def test_the_first_of_the_day_is_found_by_its_time():

@@ -106,6 +106,23 @@ def test_numbers_in_short_and_in_words(question, numbers):
     assert {one.low for one in wording_of(question).comparisons} == numbers
 
 
+@pytest.mark.parametrize(
+    ("question", "interval"),
+    [
+        ("between 40k and 50k", (40000.0, 50000.0)), ("between 2 million and 3 million", (2e6, 3e6)),
+        ("between 1 and 2 million", (1e6, 2e6)), ("from 5k to 10k", (5000.0, 10000.0)), ("between 3 and 4", (3.0, 4.0)),
+    ],
+)  # fmt: skip
+def test_both_ends_of_an_interval_have_their_scale(question, interval):
+    found = wording_of(question).comparisons
+    assert interval in {(one.low, one.high) for one in found}
+    assert {one.operator for one in found} == {"between"}
+
+
+def test_a_number_that_is_compared_with_asks_for_no_difference():
+    assert not wording_of("How many members are older than 40?").has("difference")
+
+
 @pytest.mark.parametrize("question", ["have we got any toluene", "is there a hut?", "gibt es einen Keller", "有没有车"])
 def test_whether_there_is_such_a_thing(question):
     assert wording_of(question).exists
