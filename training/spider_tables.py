@@ -69,8 +69,10 @@ def questions(path: Path) -> list[dict[str, object]]:
 
 def _forms(value: object) -> list[str]:
     """A value as it is stored, and a quotient of many places as a person says it."""
-    rounded = isinstance(value, float) and value != round(value, 2)
-    return [str(value), *([average_text(value)] if rounded and isinstance(value, float) else [])]
+    forms = [str(value)]
+    if isinstance(value, float) and value != round(value, 2):
+        forms.append(average_text(value))
+    return forms
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def _answer(database: TableDatabase, plan: Plan, query: NativeQuery) -> QueryAns
         for at in order:
             place = None if cells is None else cells[number][at]
             averaged = plan.select[at].aggregate is Aggregate.AVG
-            said.append(_said(row[at], averaged, empty=bool(plan.group)) if place is None else place.text)
+            said.append(_said(row[at], averaged=averaged, empty=bool(plan.group)) if place is None else place.text)
             if place is not None:
                 citations[place] = None
         items.append(" ".join(part for part in said if part))
@@ -189,8 +189,9 @@ def _place(database: TableDatabase, term: Term, rows: Mapping[str, Value]) -> Ci
     return Citation(at.text, SegmentId(at.table.table_id, at.row), at.column, end=len(at.text)) if at.text else None
 
 
-def _said(value: Value, averaged: bool = False, *, empty: bool = False) -> str:
-    """A value in words; with `empty` nothing is said to be nothing, as the name of a group must be."""
+def _said(value: Value, *, averaged: bool = False, empty: bool = False) -> str:
+    """A value in words; with `empty` nothing is said to be nothing, as the name of a group must be; an average
+    has two places."""
     if value is None:
         return "(empty)" if empty else ""
     if isinstance(value, float):

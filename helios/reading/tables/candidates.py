@@ -150,10 +150,11 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
     apart = [pair for columns_of in alike for pair in combinations(columns_of[:MOST_APART], 2)]
     ordered = 0
     for number, chosen in enumerate(sets):
+        rows = selected(sheet, chosen) if chosen else np.zeros(sheet.size, bool)
         several = len(chosen) > 1 and len({m.column for m in chosen[-2:]}) == 1
-        if several and difference or lasting and chosen and (selected(sheet, chosen) & sheet.counted).sum() == 2:
+        if (several and difference) or (lasting and (rows & sheet.counted).sum() == 2):
             yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in comparable)
-        if apart and chosen and selected(sheet, chosen).sum() == 1:
+        if apart and rows.sum() == 1:
             yield from ((op[Op.DIFFERENCE], number, c, other, 0, 1) for c, other in apart)
         used = {match.column for match in chosen if match.operator == "="}
         if chosen:
@@ -166,7 +167,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
             yield from ((op[Op.DISTINCT], number, c, -1, 0, 1) for c in groups if c not in used)
         if (adding or wording.has("count")) and by_words:
             yield from ((kind, number, c, -1, 0, 1) for c in amounts for kind in (op[Op.SUM], op[Op.AVERAGE]))
-        elif by_words and chosen and selected(sheet, chosen).sum() > 1:
+        elif by_words and rows.sum() > 1:
             yield from ((op[Op.SUM], number, c, -1, 0, 1) for c in amounts)
         named = len({match.column for match in chosen})
         if wording.has("whether") and by_words and (named > 1 or (named and wording.exists)):

@@ -1,8 +1,10 @@
 """Days and times of day, as cells hold them and as questions name them, in English, German, French, Spanish, Chinese.
 
-read_day("Mi., 7. März 24")   a day number, as date.toordinal
-read_time("18.30 Uhr")        1110 minutes
-said_times("before ten past nine in the evening")
+    read_day("Mi., 7. März 24")                         738952, as date.toordinal
+    read_time("18.30 Uhr")                              1110 minutes
+    said_times("before ten past nine in the evening")   1270 minutes, and where they are said
+
+`helios.retrieval.refinement.dates` reads the English dates of an encyclopedia; what people write is put into its words.
 """
 
 import re
@@ -70,10 +72,12 @@ _TIME = re.compile(
     r"^(?:(?:c\.|ca\.?|approx\.?|~|um|à|ab|from) ?)?(?P<hour>\d{1,3})"
     r"(?:[:h](?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?|\.(?P<dotted>[0-5]\d)(?= ?(?:uhr|[ap]\.?m))"
     r"|(?= ?(?:[ap]\.?m|uhr)))"
-    r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?:uhr|hrs?|h))?(?: ?(?:-|–|to|bis|"
-    r"à) ?\d{1,2}(?:[:h.][0-5]\d)?(?: ?[ap]m)?(?: ?(?:uhr|h))?)?$",
+    r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?:uhr|hrs?|h))?"
+    r"(?: ?(?:-|–|to|bis|à) ?\d{1,2}(?:[:h.][0-5]\d)?(?: ?[ap]m)?(?: ?(?:uhr|h))?)?$",
     re.IGNORECASE,
 )
+_MAY_BE_TIME = re.compile(r"\d\s?(?:[:：hua]|\.\d\d\s?[uap]|p\.?m)", re.IGNORECASE)
+"""Most cells hold nothing like a time, and every cell is asked."""
 _CLOCK_TIME = re.compile(r"^0\d[:h]|^(?:1[3-9]|2[0-4])[:h]|[ap]\.?m|uhr", re.IGNORECASE)
 
 
@@ -126,7 +130,9 @@ def _english(day: str | None, month: int, year: str | None) -> str:
 
 def read_time(cell: str) -> float:
     """Minutes since midnight, or of a duration written alike; NaN for a cell that holds none."""
-    found = _TIME.match(tidy(cell)) if len(cell) <= LONGEST_DATE else None
+    if len(cell) > LONGEST_DATE or not _MAY_BE_TIME.search(cell):
+        return np.nan
+    found = _TIME.match(tidy(cell))
     if found is None:
         return np.nan
     hour = int(found["hour"])
@@ -172,10 +178,9 @@ _HALF = (
     r"morgens|nachmittags|abends|du matin|du soir|de la (?:mañana|tarde|noche)))?"
 )
 _BY = (
-    r"(?:before|after|until|till|by|from|to|past|since|at|around|than|between|and|vor|nach|um|ab|von|zwischen|"
-    r"bis|gegen|"
-    r"avant|après|apres|à|dès|entre|vers|antes de las?|después de las?|a las?|desde las?|hasta las?|entre las?|"
-    r"y las?)"
+    r"(?:before|after|until|till|by|from|to|past|since|at|around|than|between|and|"
+    r"vor|nach|um|ab|von|zwischen|bis|gegen|avant|après|apres|à|dès|entre|vers|"
+    r"antes de las?|después de las?|a las?|desde las?|hasta las?|entre las?|y las?)"
 )
 _BEHIND = "and|und|et|y|to|bis|in|at|morgens|abends|nachmittags|du|de"
 """Words that may follow an hour which is named by its number alone."""
@@ -184,8 +189,8 @@ _SAID_TIMES = tuple(
     for pattern in (
         rf"\b(?P<hour>\d{{1,2}})(?:[:h]|(?<=\d)\.)(?P<minute>[0-5]\d)(?!\d|[.,]\d)(?:\s*uhr\b|\s*h\b)?{_HALF}",
         rf"\b(?P<hour>{_HOUR})(?:\s*(?:o['’]?clock|uhr|heures|h)\b|(?=\s*[ap]\.?m\b)){_HALF}",
-        rf"\b(?<!from )(?<!between )(?P<past>{'|'.join(sorted(_PAST, key=len, reverse=True))}) (?P<way>past|"
-        rf"to) (?P<hour>{_HOUR})\b{_HALF}",
+        rf"\b(?<!from )(?<!between )(?P<past>{'|'.join(sorted(_PAST, key=len, reverse=True))}) "
+        rf"(?P<way>past|to) (?P<hour>{_HOUR})\b{_HALF}",
         rf"\b{_BY} (?P<hour>{_HOUR})\b(?!\s*[%€£$]|[.,:/-]?\d|\w)(?!\s+(?!(?:{_BEHIND})\b)\w){_HALF}",
         r"\b(?P<named>noon|midday|midnight|mittags?|minuit|midi|mediodía|medianoche)\b",
     )

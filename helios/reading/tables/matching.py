@@ -44,6 +44,8 @@ YES = frozenset(
     ("yes", "y", "true", "x", "✓", "✔", "√", "1", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "s", "是", "有")
 )
 NO = frozenset(("", "no", "n", "false", "0", "-", "–", "nein", "falsch", "non", "faux", "falso", "否", "无"))
+COMPARING = (">", ">=", "<", "<=", "between")
+"""Operators of matches that select rows by what is more or less."""
 LAST_DAY = 3_650_000
 _FIRST_YEAR = 366
 """Days up to this one have no year, and no day of the week."""
@@ -51,8 +53,8 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _YEAR = r"(?:19|20)\d\d"
 _OF = r"(?:,?\s*(?:de |del |of )?"
 _DATES = re.compile(
-    rf"(?P<day>\d{{1,2}}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |"
-    rf"d')?(?P<month>{MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
+    r"(?P<day>\d{1,2}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |d')?"
+    rf"(?P<month>{MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
     rf"|(?P<month2>{MONTH})\b\.?\s*(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s*(?P<year2>{_YEAR}))?"
     rf"|(?P<month3>{MONTH})\b\.?{_OF}(?P<year3>{_YEAR}))?"
     rf"|(?P<iso>{_YEAR}-\d\d-\d\d)|(?P<dotted>\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)(?![\d./]))"
@@ -67,8 +69,8 @@ _OR = re.compile(
     r"\s*(?:,|and|or|&|und|oder|et|ou|y|e|o|u|和|或|、)\s*(?:the |der |die |das |la |le |les |el |los |las )?", re.I
 )
 _DAY_ALONE = re.compile(
-    r"\b(?:the|on) (?P<day>\d{1,2})(?:st|nd|rd|th)\b(?=\W*$|\s*[,.;:!?)]|\s+(?:and|or|to|at|in|for|by|from|with|"
-    r"did|was|were|is)\b)"
+    r"\b(?:the|on) (?P<day>\d{1,2})(?:st|nd|rd|th)\b"
+    r"(?=\W*$|\s*[,.;:!?)]|\s+(?:and|or|to|at|in|for|by|from|with|did|was|were|is)\b)"
     rf"|\b(?:am|le|el) (?P<day2>\d{{1,2}})\b\.?(?!\s*(?:de\s+)?(?:{MONTH})\b|[.:/,h]?\d|\s*(?:h|uhr)\b)"
     r"|(?<![\d月])(?P<day3>\d{1,2})[日号]",
     re.IGNORECASE,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.reading.tables.dates import DAY_MINUTES, as_long_as, has_clock_times
-from helios.reading.tables.matching import Match
+from helios.reading.tables.matching import COMPARING, Match
 from helios.reading.tables.sheet import Kind, Sheet
 
 MOST_ITEMS = 30
@@ -134,8 +134,8 @@ def execute(program: Program) -> Result | None:
     if op is Op.WHETHER:
         found = np.flatnonzero(rows)
         return Result(("yes",) if len(found) else ("no",), _cells(found, program.matches), yes=bool(len(found)))
-    if op is not Op.LOOKUP or not all(match.operator in "=~" for match in program.matches) or not program.matches:
-        rows = rows & sheet.counted  # a total that is named may be asked for, one that is merely large is not
+    if op is not Op.LOOKUP or not program.matches or any(match.operator in COMPARING for match in program.matches):
+        rows = rows & sheet.counted  # a total that is named or found may be asked for, one that is merely large is not
     at = np.flatnonzero(rows)
     if not len(at):
         return None

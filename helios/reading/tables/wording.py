@@ -28,8 +28,8 @@ _COMPARED = (
 )
 _DIFFERENCE = (
     rf"difference|\bgap\b|\bmargin\b|\bapart\b|\bout(?:weigh|score|sell|sold)|\bby how (?:much|many)|"
-    rf"how much (?:{_COMPARED}|extra)\b|how (?:many|"
-    rf"much) [^?]{{0,30}}\b[a-z]{{3,}}er\b(?:(?! than)[^?]{{1,30}}\bthan\b| than\b(?!\s*[$€£]?\d))|"
+    rf"how much (?:{_COMPARED}|extra)\b|"
+    r"how (?:many|much) [^?]{0,30}\b[a-z]{3,}er\b(?:(?! than)[^?]{1,30}\bthan\b| than\b(?!\s*[$€£]?\d))|"
     r"how many (?:\w+ ){0,2}?(?:more|fewer|less)\b|"
     r"unterschied|differenz|um wie ?viel|wie ?viele? (?:\w+ )?(?:mehr|weniger)|diff[ée]rence|[ée]cart|de plus que|"
     r"diferencia|m[aá]s que|cu[aá]nt[oa]s? (?:\w+ )?(?:m[aá]s|menos)|相差|差多少|多多少"
@@ -37,8 +37,8 @@ _DIFFERENCE = (
 _DURATION = (
     r"how (?:long|late|early)|how many (?:\w+ )?(?:days|nights|weeks|minutes|hours|mins)|\bminutes? (?:between|from)|"
     r"\bdays? (?:\w+ )?(?:between|from|late|early|before|after|until|till)|"
-    r"wie lange|wie ?viele? (?:tage|nächte|wochen|minuten|stunden)|combien de (?:temps|jours|nuits|semaines|"
-    r"minutes|heures)|\bdurée|"
+    r"wie lange|wie ?viele? (?:tage|nächte|wochen|minuten|stunden)|"
+    r"combien de (?:temps|jours|nuits|semaines|minutes|heures)|\bdurée|"
     r"cu[aá]nto tiempo|cu[aá]nt[oa]s (?:días|noches|semanas|minutos|horas)|多久|多少天|几天|几晚|多长时间"
 )
 _ELSEWHERE = (
@@ -47,11 +47,9 @@ _ELSEWHERE = (
     r"es|son|hay|tiene|tienen|est[aá]|están|fue|fueron|puede|había"
 )
 _EXISTENCE = (
-    r"\b(?:is|are|was|were) (?:there|any)|\b(?:have|has|had) (?:we|you|they|anyone|anybody) (?:ever )?(?:got|"
-    r"had)|\bgot any\b|"
-    r"\bdo (?:we|you|they) (?:have|own|stock|sell|keep)|\banything\b|gibt es|haben wir|y a-t-il|avons-nous|"
-    r"est-ce qu.{1,6}y a|"
-    r"\bhay\b|tenemos|有没有"
+    r"\b(?:is|are|was|were) (?:there|any)|\banything\b|\bgot any\b|\bdo (?:we|you|they) (?:have|own|stock|sell|keep)|"
+    r"\b(?:have|has|had) (?:we|you|they|anyone|anybody) (?:ever )?(?:got|had)|gibt es|haben wir|"
+    r"y a-t-il|avons-nous|est-ce qu.{1,6}y a|\bhay\b|tenemos|有没有"
 )
 _AUXILIARY = (
     r"^\W*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must|"
@@ -91,9 +89,8 @@ _ORDINALS = (
 )
 _ABOVE = (
     r"(?<!no )(?<!not )more than|over|above|"
-    r"exceed\w*|"
-    r"(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than(?: [a-z]+)?|after|"
-    r"since|from|"
+    r"exceed\w*|after|since|from|"
+    r"(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than(?: [a-z]+)?|"
     r"at least|or more|no less than|minimum of|starting|"
     r"(?<!nicht )mehr als|über|mindestens|größer als|höher als|länger als|nach|seit|ab|"
     r"plus de|plus que|au moins|supérieur\w* à|après|depuis|"

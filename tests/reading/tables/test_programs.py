@@ -62,12 +62,15 @@ def test_a_program_gives(program, items):
     assert result.cells or items == ("no",)
 
 
-def test_a_total_is_no_row_that_a_comparison_selects_but_can_be_named():
+def test_a_total_is_no_row_that_a_comparison_selects_but_can_be_named_or_found():
     large = Match(UNITS, SHEET.columns[UNITS].values > 6, frozenset((0,)), 1.0, 3, ">", text="Units > 6")
     named = replace(rows(4, column=ORDER), text="Total")
-    listed, total = (execute(Program(SHEET, Op.LOOKUP, (match,), at)) for match, at in ((large, ORDER), (named, UNITS)))
+    best = replace(rows(4, column=-1), operator="row")
+    asked = ((large, ORDER), (named, UNITS), (best, UNITS))
+    listed, total, found = (execute(Program(SHEET, Op.LOOKUP, (match,), at)) for match, at in asked)
     assert listed is not None and listed.items == ("A2", "A3")
     assert total is not None and total.items == ("22",)
+    assert found is not None and found.items == ("22",), "a total that is the best evidence may be what is asked for"
 
 
 def test_an_average_is_said_as_a_person_says_it_and_kept_as_it_is():
