@@ -1,47 +1,54 @@
-"""The recipe of the choice between readers (`helios.reading.choice`): one logistic regression a reader.
+"""The recipe of the choice between answers (`helios.reading.choice`): a reader of rivals, and trees.
 
     helios train answer-choice --recipe answer-choice --out DIR \\
         "indexes=[OTTQA-INDEX,FOLDER-INDEX]" "questions=[train.jsonl,questions.jsonl]"
 
-Each index is asked its questions, and every reader says its best answer with its own confidence. The readers must not
-have learned from these tables and texts, or they are believed too much. Each source counts the same, or as `shares`
-says. What was said is kept beside the card, and a recipe that is run again into the same folder does not ask again.
-
-With `beside=FOLDER` the weights of an earlier choice stay: what the last reader says (the one of queries) is learned on
-top of them, and where it is silent nothing changes.
+Each index is asked its questions, and every reader says its answers with its own confidence. The readers must not have
+learned from these tables and texts, or they are believed too much. Some readers of rivals are trained, each without a
+part of the sources, and read what they have not seen; trees learn from that. One that is trained on everything is
+written beside the trees. Each source counts the same, or as `shares` says. What was said is kept, and a recipe that is
+run again into the same folder does not ask again.
 """
 
 import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from helios.config import Section
 from helios.engine import Engine
 from helios.evaluation.folders import is_right
 from helios.evaluation.questions import read_records
 from helios.index.durable import write_atomically
-from helios.models.card import ModelCard, data_file, read_card, write_card
-from helios.reading.choice import FEATURES, SILENT, Reading, choice_features
+from helios.models.base import find_base_model
+from helios.models.card import ModelCard, data_file, write_card
+from helios.models.trees import Trees
+from helios.reading.choice import FEATURES, TREES, add_read, candidates_of, choice_features
 from helios.reading.choice import ROLE as CARD_ROLE
 from helios.reading.extractive import ExtractiveReader
+from helios.reading.rivals import FILE as RIVALS_FILE
+from helios.reading.rivals import RIVALS, Rival, RivalReader
+from training.answer_rivals import RivalLesson, RivalRecipe, RivalSettings
 from training.errors import TrainingError
 from training.log import LogRow
 from training.recipes import Role
-from training.regression import fit_logistic
+from training.trainer import train
 
-SURE = 0.5
-EXAMPLES = "examples.jsonl"
+FloatArray = NDArray[np.float32]
+LEAST = (0.3, 0.4, 0.5)
+"""Chances from which answers are measured."""
+LISTS = "lists.jsonl"
 
 
-class AnswerChoiceSettings(Section):
+class AnswerChoiceSettings(RivalSettings):
     """Everything that the result depends on beside the code."""
 
     indexes: tuple[Path, ...] = ()
@@ -50,31 +57,76 @@ class AnswerChoiceSettings(Section):
     """Questions about each of them; the answer a string, or items in their accepted forms."""
     limit: int = Field(default=500, ge=1)
     """Questions of a file, drawn at random."""
-    decay: float = Field(default=3e-3, gt=0.0)
     shares: tuple[float, ...] = ()
     """How much each index counts, whatever its number of questions; all the same by default."""
-    beside: Path | None = None
-    """Folder of an earlier choice that knew no queries, whose weights stay."""
+    parts: int = Field(default=3, ge=2)
+    """Parts that the sources are dealt out to, each left out of one reader of rivals."""
+    trees: int = Field(default=120, ge=1)
+    leaves: int = Field(default=15, ge=2)
+    learning_rate: float = Field(default=0.04, gt=0.0)
     seed: int = 13
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """The best answers to a question: what is known of each (`FEATURES`), and whether it is right, by reader."""
+class AnswerList:
+    """The answers to a question, as they are read and weighed (A, F), and which of them are right."""
 
     source: str
-    said: Mapping[Reading, tuple[tuple[float, ...], bool]]
+    question: str
+    answerable: bool
+    rivals: tuple[Rival, ...]
+    """The first ones."""
+    features: FloatArray
+    right: NDArray[np.bool_]
+
+    @property
+    def lesson(self) -> RivalLesson:
+        """What the reader of rivals learns from it."""
+        return RivalLesson(self.question, self.rivals, tuple(map(bool, self.right[: len(self.rivals)])))
 
 
 def train_answer_choice(
-    settings: AnswerChoiceSettings, out: Path, *, device: Any = None,
+    settings: AnswerChoiceSettings, out: Path, *, device: Any = "cpu",
     on_log: Callable[[LogRow], None] = lambda row: None,
 ) -> Mapping[str, float]:  # fmt: skip
-    """Ask, fit, and write a card with the weights; returns measures of sources that were left out.
+    """Ask, train, fit, and write a card with the weights; returns measures of sources that were left out.
 
     Raises TrainingError without two indexes with questions.
     """
     started = time.monotonic()
+    names = _named(settings)
+
+    def progress(done: int) -> None:
+        on_log(LogRow(done, 0, time.monotonic() - started, {"questions asked": done}))
+
+    lists = _asked(settings, out / LISTS, progress)
+    sources = sorted({one.source for one in lists})
+    parts = [sources[number :: settings.parts] for number in range(min(settings.parts, len(sources)))]
+    read = list(lists)
+    for number, part in enumerate(parts):
+        others = [one for one in lists if one.source not in part]
+        reader = _trained(others, settings, out / f"part-{number}", device, on_log)
+        read = [_read(one, reader) if one.source in part else one for one in read]
+    _trained(lists, settings, out, device, on_log)
+    shares = dict(zip(names, settings.shares or [1.0] * len(names), strict=True))
+    trees = Trees.of(fit_choice(read, settings, shares))
+    trees.save(out / TREES)
+    scores = left_out(read, settings, shares)
+    card = ModelCard(
+        name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({find_base_model().sha256[:12]})", scores=scores,
+        seconds=time.monotonic() - started,
+        summary="Reads a question beside the best answers of all readers, and says how likely each is right.",
+        data=tuple(data_file(path) for path in settings.questions),
+        settings=settings.model_dump(mode="json", exclude={"indexes", "questions"})
+        | {"start": settings.start and settings.start.name},
+        limits="Learned from some dozen folders; mostly English, some German, French, Spanish and Chinese.",
+    )  # fmt: skip
+    write_card(out, card, weights=[TREES, RIVALS_FILE])
+    return scores
+
+
+def _named(settings: AnswerChoiceSettings) -> list[str]:
+    """The sources; TrainingError where they cannot be told apart."""
     if len(settings.indexes) < 2 or len(settings.indexes) != len(settings.questions):
         raise TrainingError("set indexes and questions, a file each; two or more, so that one can be left out")
     if settings.shares and len(settings.shares) != len(settings.indexes):
@@ -82,155 +134,147 @@ def train_answer_choice(
     names = [_source(index, questions) for index, questions in zip(settings.indexes, settings.questions, strict=True)]
     if len(set(names)) < len(names):
         raise TrainingError(f"two sources are called alike ({', '.join(names)}); name the folders of the indexes apart")
-    kept_file = out / EXAMPLES
-    if not kept_file.is_file():
-        examples: list[Example] = []
+    return names
+
+
+def _asked(settings: AnswerChoiceSettings, path: Path, progress: Callable[[int], None]) -> list[AnswerList]:
+    """The lists of all sources, from the file where they are kept."""
+    if not path.is_file():
+        found: list[AnswerList] = []
         for index, questions in zip(settings.indexes, settings.questions, strict=True):
-            for example in answers_of(index, questions, settings):
-                examples.append(example)
-                if len(examples) % 50 == 0:
-                    on_log(LogRow(len(examples), 0, time.monotonic() - started, {"questions asked": len(examples)}))
-        out.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept_file, "".join(json.dumps(_record(one)) + "\n" for one in examples).encode())
-    examples = [_example(json.loads(line)) for line in kept_file.read_text(encoding="utf-8").splitlines()]
-    shares = dict(zip(names, settings.shares or [1.0] * len(names), strict=True))
-    kept = None if settings.beside is None else kept_weights(settings.beside)
-    values = fit_choice(examples, decay=settings.decay, kept=kept, shares=shares)
-    scores = left_out(examples, decay=settings.decay, kept=kept, shares=shares)
-    card = ModelCard(
-        name=CARD_ROLE, role=CARD_ROLE, base="none", values=values, scores=scores, seconds=time.monotonic() - started,
-        summary="How often the best answer of each reader is right, from what all readers say and from the evidence.",
-        data=tuple(data_file(path) for path in settings.questions),
-        settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "beside"}),
-        limits="Learned from some hundred questions of a kind; mostly English.",
-    )  # fmt: skip
-    write_card(out, card)
-    return scores
+            for one in lists_of(index, questions, settings):
+                found.append(one)
+                if len(found) % 50 == 0:
+                    progress(len(found))
+        write_lists(path, found)
+    return read_lists(path)
 
 
-def answers_of(index: Path, questions: Path, settings: AnswerChoiceSettings) -> Iterator[Example]:
+def lists_of(
+    index: Path, questions: Path, settings: AnswerChoiceSettings, *, overrides: Sequence[str] = ()
+) -> Iterator[AnswerList]:
     """What the readers say in answer to questions of a file; none for a question without evidence."""
     asked = [record for _, record in read_records(questions)]
     random.Random(settings.seed).shuffle(asked)
-    with Engine.open(index, overrides=["advanced.reading.choice=none", "reading.reader=extractive"]) as engine:
+    plain = ["advanced.reading.choice=none", "reading.reader=extractive", *overrides]
+    with Engine.open(index, overrides=plain) as engine:
         assert isinstance(engine.reader, ExtractiveReader)
         for record in asked[: settings.limit]:
             question, answer = record["question"], record["answer"]
             items = ((answer,),) if isinstance(answer, str) else tuple(tuple(forms) for forms in answer)
             evidence = engine.search(question)
             if evidence.edges:
-                best = {one: answers[0] for one, answers in engine.reader.readings(question, evidence).items()}
-                said = {
-                    one: (
-                        tuple(choice_features(question, evidence, best, one)),
-                        bool(items) and is_right(answer.text, items),
-                    )
-                    for one, answer in best.items()
-                }
-                yield Example(_source(index, questions), said)
+                candidates = candidates_of(engine.reader.readings(question, evidence))
+                yield AnswerList(
+                    _source(index, questions),
+                    question,
+                    bool(items),
+                    tuple(one.rival for one in candidates[:RIVALS]),
+                    choice_features(question, evidence, candidates),
+                    np.array([bool(items) and is_right(one.text, items) for one in candidates], bool),
+                )
 
 
-Weights = Mapping[Reading, Mapping[str, Any]]
-"""`weights` by feature and `intercept`, by reader."""
+def write_lists(path: Path, lists: Sequence[AnswerList]) -> None:
+    """Keep what was said."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (
+        json.dumps(
+            [one.source, one.question, one.answerable, [astuple(rival) for rival in one.rivals],
+             [[float(f"{value:.6g}") for value in row] for row in one.features.tolist()], one.right.tolist()],
+            ensure_ascii=False,
+        )
+        for one in lists
+    )  # fmt: skip
+    write_atomically(path, "".join(line + "\n" for line in lines).encode())
 
 
-def kept_weights(folder: Path) -> Weights:
-    """Those of an earlier choice; features that it did not know weigh nothing."""
-    values = read_card(folder, CARD_ROLE).values
-    return {
-        one: {
-            "weights": {name: float(values[one]["weights"].get(name, 0.0)) for name in FEATURES},
-            "intercept": float(values[one]["intercept"]),
-        }
-        for one in Reading
-        if one in values and one is not Reading.QUERY
-    }
+def read_lists(path: Path) -> list[AnswerList]:
+    """What `write_lists` kept."""
+    records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [
+        AnswerList(
+            source, question, answerable, tuple(Rival(*one) for one in rivals),
+            np.array(features, np.float32).reshape(len(right), len(FEATURES)), np.array(right, bool),
+        )
+        for source, question, answerable, rivals, features, right in records
+    ]  # fmt: skip
+
+
+def _trained(
+    lists: Sequence[AnswerList], settings: AnswerChoiceSettings, out: Path, device: Any,
+    on_log: Callable[[LogRow], None],
+) -> RivalReader:  # fmt: skip
+    """A reader of rivals that has learned from some lists; one that was trained before is not trained again."""
+    if not (out / RIVALS_FILE).is_file():
+        recipe = RivalRecipe([one.lesson for one in lists if one.rivals], settings, device=device)
+        train(recipe, settings.train, out / "run", device=device, on_log=on_log)
+        recipe.save(out / RIVALS_FILE)
+    return RivalReader(find_base_model(), out / RIVALS_FILE, threads=os.cpu_count() or 1)
+
+
+def _read(one: AnswerList, reader: RivalReader) -> AnswerList:
+    """A list with what a reader of rivals says of it."""
+    features = one.features.copy()
+    if len(features):
+        add_read(features, reader.read(one.question, one.rivals))
+    return replace(one, features=features)
 
 
 def fit_choice(
-    examples: Sequence[Example], *, decay: float, kept: Weights | None = None, shares: Mapping[str, float] | None = None
-) -> dict[Reading, dict[str, Any]]:
-    """Weights and intercept of each reader; those of `kept` change by what the reader of queries says alone.
-
-    Every source counts as much as `shares` says, or all the same.
-    """
-    sources = [one.source for one in examples]
-    found = {}
-    for reading in Reading:
-        said = [one for one in examples if reading in one.said]
-        if not said and reading is Reading.QUERY:  # it is not asked where rows are linked to texts for sure
-            found[reading] = {"weights": dict.fromkeys(FEATURES, 0.0), "intercept": SILENT}
-            continue
-        rows = np.array([one.said[reading][0] for one in said], np.float64)
-        right = np.array([one.said[reading][1] for one in said], np.float64)
-        if not len(said):
-            raise TrainingError(f"{reading}: this reader said nothing to any question; is it left out by the settings?")
-        counts = np.array([(shares or {}).get(one.source, 1.0) / sources.count(one.source) for one in said])
-        counts *= len(counts) / counts.sum()
-        if kept is not None and reading in kept:
-            found[reading] = _beside(kept[reading], rows, right, counts, decay=decay)
-            continue
-        weights, intercept = fit_logistic(rows, right, decay=decay, counts=counts)
-        named = dict(zip(FEATURES, map(float, weights), strict=True))
-        found[reading] = {"weights": named, "intercept": float(intercept)}
-    return found
-
-
-def _beside(
-    known: Mapping[str, Any], rows: NDArray[np.float64], right: NDArray[np.float64], counts: NDArray[np.float64],
-    *, decay: float,
-) -> dict[str, Any]:  # fmt: skip
-    """Known weights, changed by how sure the reader of queries is, and by whether it says the same."""
-    odds = known["intercept"] + rows @ np.array([known["weights"][name] for name in FEATURES])
-    more = rows[:, [FEATURES.index("third_other"), FEATURES.index("agrees_third")]] - [SILENT, 0.0]
-    (surer, agrees), _ = fit_logistic(more, right, decay=decay, counts=counts, known=odds)
-    weights = dict(known["weights"])
-    weights["third_other"] += float(surer)
-    weights["agrees_third"] += float(agrees)
-    return {"weights": weights, "intercept": known["intercept"] - float(surer) * SILENT}
+    lists: Sequence[AnswerList], settings: AnswerChoiceSettings, shares: Mapping[str, float]
+) -> lightgbm.Booster:
+    """Trees that say how likely an answer is right; every source counts as `shares` says."""
+    kept = [one for one in lists if len(one.right)]
+    sources = [one.source for one in kept]
+    counts = [shares.get(one.source, 1.0) / sources.count(one.source) for one in kept]
+    weights = np.repeat(counts, [len(one.right) for one in kept])
+    data = lightgbm.Dataset(
+        np.concatenate([one.features for one in kept]),
+        np.concatenate([one.right for one in kept]).astype(float),
+        weight=weights / weights.mean(),
+        feature_name=list(FEATURES),
+    )
+    parameters = {
+        "objective": "binary", "num_leaves": settings.leaves, "learning_rate": settings.learning_rate,
+        "min_data_in_leaf": 40, "lambda_l2": 20.0, "feature_fraction": 0.5, "bagging_fraction": 0.7,
+        "bagging_freq": 1, "seed": settings.seed, "deterministic": True, "force_row_wise": True, "num_threads": 1,
+        "verbose": -1,
+    }  # fmt: skip
+    return lightgbm.train(parameters, data, settings.trees)
 
 
 def left_out(
-    examples: Sequence[Example], *, decay: float, kept: Weights | None = None, shares: Mapping[str, float] | None = None
+    lists: Sequence[AnswerList], settings: AnswerChoiceSettings, shares: Mapping[str, float]
 ) -> dict[str, float]:
-    """Measures of each source by weights of the others: right, said, and where 50 % is said."""
+    """Measures of each source by trees that learned from the others: the likeliest answer is right, and from some
+    chances on how many answers are given, right and wrong, of those to questions that have one."""
     scores: dict[str, float] = {}
-    chosen: list[tuple[str, float, bool]] = []
-    for source in sorted({one.source for one in examples}):
-        others = [one for one in examples if one.source != source]
-        values = fit_choice(others, decay=decay, kept=kept, shares=shares)
-        chosen += [(source, *_best(one, values)) for one in examples if one.source == source]
-    for source in sorted({source for source, _, _ in chosen}):
-        said = np.array([chance for name, chance, _ in chosen if name == source])
-        right = np.array([correct for name, _, correct in chosen if name == source], bool)
-        scores[f"{source}: right"], scores[f"{source}: said"] = float(right.mean()), float(said.mean())
-        sure = said >= SURE
-        scores[f"{source}: right where at least 50 % is said"] = float(right[sure].mean()) if sure.any() else 0.0
-        scores[f"{source}: share where at least 50 % is said"] = float(sure.mean())
+    for source in sorted({one.source for one in lists}):
+        trees = fit_choice([one for one in lists if one.source != source], settings, shares)
+        here = [one for one in lists if one.source == source]
+        best = [_best(one, trees) for one in here]
+        answerable = max(1, sum(one.answerable for one in here))
+        scores[f"{source}: right"] = sum(right for _, right in best) / answerable
+        scores[f"{source}: said"] = float(np.mean([chance for chance, _ in best]))
+        for least in LEAST:
+            given = [right for chance, right in best if chance >= least]
+            scores[f"{source}: right from {least:.0%} on"] = sum(given) / answerable
+            scores[f"{source}: wrong from {least:.0%} on"] = (len(given) - sum(given)) / len(here)
     return scores
 
 
-def _best(example: Example, values: Weights) -> tuple[float, bool]:
+def _best(one: AnswerList, trees: lightgbm.Booster) -> tuple[float, bool]:
     """The likeliest answer's chance, and whether it is right."""
-
-    def chance(reading: Reading, features: Sequence[float]) -> float:
-        weights: NDArray[np.float64] = np.array([values[reading]["weights"][name] for name in FEATURES])
-        return float(1 / (1 + np.exp(-(values[reading]["intercept"] + weights @ np.array(features)))))
-
-    return max((chance(reading, features), right) for reading, (features, right) in example.said.items())
+    if not len(one.right):
+        return 0.0, False
+    chances = np.asarray(trees.predict(one.features, num_threads=1))
+    at = int(np.argmax(chances))
+    return float(chances[at]), bool(one.right[at])
 
 
 def _source(index: Path, questions: Path) -> str:
     return f"{index.name}: {questions.name}"
-
-
-def _record(example: Example) -> dict[str, Any]:
-    return {"source": example.source, "said": {one: [list(f), right] for one, (f, right) in example.said.items()}}
-
-
-def _example(record: Mapping[str, Any]) -> Example:
-    said = {Reading(one): (tuple(features), bool(right)) for one, (features, right) in record["said"].items()}
-    return Example(record["source"], said)
 
 
 ROLE = Role(AnswerChoiceSettings, train_answer_choice)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from helios.engine import Engine
 from helios.evaluation.measures import exact_match, f1
 from helios.evaluation.questions import Question
-from helios.reading.extractive import Candidates, candidates_of
+from helios.reading.extractive import Candidates, answer_spans
 from helios.reading.features import FEATURES, span_key
 from helios.reading.passages import PassageReader
 from helios.reading.vectors import StoredVectors
@@ -69,7 +69,7 @@ def mine_examples(
                 if passages:
                     reader = passages[int(table_fold(question, seed=seed) * len(passages))]
                     read = reader.passages(question.text, evidence, edges=edges)
-                candidates = candidates_of(question.text, evidence, vectors, edges=edges, passages=read)
+                candidates = answer_spans(question.text, evidence, vectors, edges=edges, passages=read)
                 mined.append(grade(question, candidates, seed=seed))
                 advance(number)
             _save(path, mined)

@@ -39,7 +39,6 @@ ROLES = {
     "reranker": ("training.reranker", "Edge reranker g_e or node reranker g_n."),
     "reader": ("training.reader", "Extractive reader."),
     "table-columns": ("training.table_columns", "Reader of columns: what a question asks of a table's columns."),
-    "table-rivals": ("training.table_rivals", "Reader of rivals: which of the answers of the reader of tables."),
     "table-reader": ("training.table_reader", "Reader of tables: rows, column, and what is computed."),
     "passages": ("training.passage_reader", "Reader of passages: does a text answer, and from which word to which."),
     "answer-choice": ("training.answer_choice", "Which reader's answer is given, and how sure it is."),

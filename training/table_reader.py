@@ -9,13 +9,12 @@ question's programs; they learn from the programs whose result is the answer. Th
 trees that have seen nothing of the same source: real questions of each index, and made ones, are a source each.
 """
 
-import json
 import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,9 @@ from helios.reading.tables.reader import (
     best_executed,
     doubts_of,
     log_odds,
-    own_odds,
     table_question,
 )
 from helios.reading.tables.reader import ROLE as CARD_ROLE
-from helios.reading.tables.rivals import FILE as RIVALS_FILE
-from helios.reading.tables.rivals import RIVALS, Rival, RivalReader
 from helios.reading.tables.sheet import Sheet
 from training.errors import TrainingError
 from training.log import LogRow
@@ -79,10 +75,10 @@ class TableReaderSettings(Section):
     per_table: int = Field(default=6, ge=1)
     largest: int = Field(default=400, ge=2)
     """Rows of the largest table that questions are made about."""
-    rivals: Path | None = None
-    """Folder that `helios train table-rivals` wrote, from other questions than these; None is the packaged model."""
     kept: int = Field(default=250, ge=EXECUTED)
     """Programs of a question that are learned from: the best by the packaged trees, which are hard to tell apart."""
+    parts: int = Field(default=6, ge=2)
+    """Parts that the sources are dealt out to, each left out of the trees that its answers are weighed by."""
     trees: int = Field(default=300, ge=1)
     leaves: int = Field(default=15, ge=2)
     learning_rate: float = Field(default=0.05, gt=0.0)
@@ -111,8 +107,6 @@ class Example:
     features: FloatArray
     right: NDArray[np.bool_]
     answers: NDArray[np.int32]
-    question: str
-    rivals: tuple[Rival, ...]
 
 
 def train_table_reader(
@@ -133,7 +127,7 @@ def train_table_reader(
     examples: list[Example] = []
     encoder = ""
     base, threads = find_base_model(), os.cpu_count() or 1
-    columns, rivals = (settings.columns or WEIGHTS) / COLUMNS, (settings.rivals or WEIGHTS) / RIVALS_FILE
+    columns = (settings.columns or WEIGHTS) / COLUMNS
     files = [*settings.questions, *[None] * len(settings.indexes)]
     for index, questions in zip(settings.indexes, files, strict=False):
         with Engine.open(index, overrides=LIGHT) as engine:
@@ -149,13 +143,11 @@ def train_table_reader(
                 write_examples(kept, mined)
             examples += read_examples(kept)
     left_out = predict_left_out(examples, settings)
-    read = read_rivals(examples, left_out, RivalReader(base, rivals, threads=threads))
-    confidence, scores = fit_confidence(read)
+    confidence, scores = fit_confidence(answers_of(examples, left_out))
     trees = Trees.of(fit_trees(examples, settings))
     out.mkdir(parents=True, exist_ok=True)
     trees.save(out / TREES)
     shutil.copyfile(columns, out / COLUMNS)
-    shutil.copyfile(rivals, out / RIVALS_FILE)
     card = ModelCard(
         name=CARD_ROLE,
         role=CARD_ROLE,
@@ -169,7 +161,7 @@ def train_table_reader(
         needs={"encoder": encoder},
         values={"confidence": asdict(confidence)},
     )
-    write_card(out, card, weights=[TREES, COLUMNS, RIVALS_FILE])
+    write_card(out, card, weights=[TREES, COLUMNS])
     return scores
 
 
@@ -180,7 +172,6 @@ def _named(settings: TableReaderSettings) -> dict[str, Any]:
         "indexes": [path.name for path in settings.indexes],
         "questions": questions,
         "columns": settings.columns and settings.columns.name,
-        "rivals": settings.rivals and settings.rivals.name,
     }
 
 
@@ -227,8 +218,6 @@ def mine(
             best.features,
             np.array([bool(lesson.items) and same_items(one.items, lesson.items) for one in best.results], bool),
             np.array(answers, np.int32),
-            lesson.question,
-            tuple(map(Rival.of, best.programs, best.results)),
         )
 
 
@@ -236,7 +225,6 @@ def write_examples(path: Path, examples: Sequence[Example]) -> None:
     """Keep what was mined: a recipe that is run again does not search again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.with_suffix(".tmp.npz")
-    texts = json.dumps([[e.question, [astuple(rival) for rival in e.rivals]] for e in examples])
     np.savez(
         whole,
         sources=[e.source for e in examples],
@@ -244,7 +232,6 @@ def write_examples(path: Path, examples: Sequence[Example]) -> None:
         features=np.concatenate([e.features for e in examples]),
         right=np.concatenate([e.right for e in examples]),
         answers=np.concatenate([e.answers for e in examples]),
-        texts=np.frombuffer(texts.encode(), np.uint8),
     )
     whole.replace(path)
 
@@ -254,11 +241,7 @@ def read_examples(path: Path) -> list[Example]:
     with np.load(path) as file:
         bounds = np.cumsum(file["sizes"])[:-1]
         parts = [np.split(file[name], bounds) for name in ("features", "right", "answers")]
-        texts = json.loads(file["texts"].tobytes())
-        return [
-            Example(str(source), *arrays, question, tuple(Rival(*one) for one in rivals))
-            for source, *arrays, (question, rivals) in zip(file["sources"], *parts, texts, strict=True)
-        ]
+        return [Example(str(source), *arrays) for source, *arrays in zip(file["sources"], *parts, strict=True)]
 
 
 def same_items(items: Sequence[str], gold: Sequence[Sequence[str]]) -> bool:
@@ -309,23 +292,30 @@ def fit_trees(examples: Sequence[Example], settings: TableReaderSettings) -> lig
     return lightgbm.train(parameters, data, settings.trees)
 
 
+def parts_of(sources: Iterable[str], parts: int) -> list[set[str]]:
+    """The different sources, dealt out in turn; TrainingError for fewer than two."""
+    known = sorted(set(sources))
+    if len(known) < 2:
+        raise TrainingError("questions of one source only: the confidence needs sources to leave out")
+    return [set(known[number::parts]) for number in range(min(parts, len(known)))]
+
+
 def predict_left_out(examples: Sequence[Example], settings: TableReaderSettings) -> list[FloatArray]:
     """The scores of every example's programs by trees that have not seen its source."""
-    sources = sorted({example.source for example in examples})
-    if len(sources) < 2:
-        raise TrainingError("questions of one source only: the confidence needs sources to leave out")
-    trees = {source: fit_trees([e for e in examples if e.source != source], settings) for source in sources}
-    return [
-        np.asarray(trees[example.source].predict(example.features, num_threads=1), np.float32)
-        if len(example.features)
-        else np.zeros(0, np.float32)
-        for example in examples
-    ]
+    found: dict[int, FloatArray] = {}
+    for part in parts_of((example.source for example in examples), settings.parts):
+        trees = fit_trees([example for example in examples if example.source not in part], settings)
+        for number, example in enumerate(examples):
+            if example.source in part:
+                known = len(example.features) > 0
+                scores = trees.predict(example.features, num_threads=1) if known else ()
+                found[number] = np.asarray(scores, np.float32)
+    return [found[number] for number in range(len(examples))]
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers of a question as the trees and the reader of rivals see them, largest share first."""
+    """The answers of a question as the trees see them."""
 
     example: Example
     best: tuple[int, ...]
@@ -334,8 +324,6 @@ class Answers:
     """Of the best programs, EXECUTED at most."""
     places: NDArray[np.int64]
     """The place of each one's answer in `best`."""
-    odds: FloatArray
-    """Log-odds of the answers that were read."""
 
     def shares(self, temperature: float) -> FloatArray:
         """Of each answer (A)."""
@@ -343,52 +331,44 @@ class Answers:
         return np.bincount(self.places, weights=found / found.sum(), minlength=len(self.best)).astype(np.float32)
 
 
-def read_rivals(examples: Sequence[Example], scores: Sequence[FloatArray], reader: RivalReader) -> list[Answers]:
-    """The answers of every example that has any, the first ones read side by side."""
+def answers_of(examples: Sequence[Example], scores: Sequence[FloatArray]) -> list[Answers]:
+    """The answers of every example that has any."""
     found = []
     for example, values in zip(examples, scores, strict=True):
-        if not len(values):
-            continue
-        order = np.argsort(-values, kind="stable")[:EXECUTED]
-        shares = np.exp(values[order] - values[order[0]])
-        given, where = np.unique(example.answers[order], return_inverse=True)
-        ranked = np.argsort(-np.bincount(where, weights=shares), kind="stable")
-        best = [int(order[np.flatnonzero(where == answer)[0]]) for answer in ranked]
-        places = np.argsort(ranked)[where]
-        odds = reader.read(example.question, [example.rivals[number] for number in best[:RIVALS]])
-        found.append(Answers(example, tuple(best), values[order], places, odds))
+        if len(values):
+            order = np.argsort(-values, kind="stable")[:EXECUTED]
+            given, places = np.unique(example.answers[order], return_inverse=True)
+            best = tuple(int(order[np.flatnonzero(places == at)[0]]) for at in range(len(given)))
+            found.append(Answers(example, best, values[order], places))
     return found
 
 
 TEMPERATURES = (0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
-RIVAL_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 
 def fit_confidence(read: Sequence[Answers]) -> tuple[Confidence, dict[str, float]]:
-    """The temperature and the weight of rivals with most right answers, each source counting the same, then a logistic
-    curve; and the measures of sources left out."""
+    """The temperature with most right answers, each source counting the same, then a logistic curve; and the measures
+    of sources left out."""
     sources = [one.example.source for one in read]
     counts = np.array([1.0 / sources.count(source) for source in sources])
 
-    def chosen(confidence: Confidence) -> tuple[list[int], FloatArray]:
-        """Place and share of the answer to each question."""
-        shares = [confidence.weigh(one.shares(confidence.temperature), one.odds) for one in read]
-        return [int(np.argmax(of)) for of in shares], np.array([of.max() for of in shares])
+    def chosen(temperature: float) -> tuple[list[int], FloatArray]:
+        """Best program and share of the likeliest answer to each question."""
+        shares = [one.shares(temperature) for one in read]
+        best = [one.best[int(np.argmax(of))] for one, of in zip(read, shares, strict=True)]
+        return best, np.array([of.max() for of in shares])
 
-    def right(places: Sequence[int]) -> NDArray[np.bool_]:
-        return np.array([one.example.right[one.best[at]] for one, at in zip(read, places, strict=True)])
+    def right(best: Sequence[int]) -> NDArray[np.bool_]:
+        return np.array([one.example.right[at] for one, at in zip(read, best, strict=True)])
 
-    tried = [Confidence(t, 0.0, 1.0, {}, w) for t in TEMPERATURES for w in RIVAL_WEIGHTS]
-    best = max(tried, key=lambda one: float(counts @ right(chosen(one)[0])))
-    places, shares = chosen(best)
-    wanted = right(places).astype(np.float64)
-    rows = np.array([
-        [log_odds(float(share)), *doubts_of(one.odds, own_odds(one.odds, at), one.example.features[one.best[at]])]
-        for one, at, share in zip(read, places, shares, strict=True)
-    ])  # fmt: skip
+    temperature = max(TEMPERATURES, key=lambda one: float(counts @ right(chosen(one)[0])))
+    best, shares = chosen(temperature)
+    wanted = right(best).astype(np.float64)
+    features = [one.example.features[at] for one, at in zip(read, best, strict=True)]
+    rows = np.array([[log_odds(float(share)), *doubts_of(own)] for share, own in zip(shares, features, strict=True)])
     weights, said = _weights(rows, wanted, sources, decay=DECAY)
     doubts = dict(zip(DOUBTS, map(float, weights[1:-1]), strict=True))
-    confidence = Confidence(best.temperature, float(weights[-1]), float(weights[0]), doubts, best.rival)
+    confidence = Confidence(temperature, float(weights[-1]), float(weights[0]), doubts)
     measured = {"questions": float(len(read))}
     for source in sorted(set(sources)):
         here = np.array([name == source for name in sources])

@@ -50,7 +50,7 @@ def load_reader(engine: "Engine | OpenSnapshot") -> Reader:
     if more.passage_model != "none":
         passages = PassageReader.load(folder_of(more.passage_model), **runs)
     if more.choice != "none":
-        choice = Choice.load(folder_of(more.choice))
+        choice = Choice.load(folder_of(more.choice), **runs)
     extractive = ExtractiveReader.load(
         StoredVectors(engine.index, engine.encoder), folder_of(more.model), tables=tables, passages=passages,
         queries=queries, choice=choice, edges=more.edges, least=settings.least,

@@ -1,8 +1,11 @@
-"""Which reader's answer is given, and how sure it is.
+"""Which answer is given, and how sure it is.
 
-A span, a program over a table and words of a passage are found by readers whose confidence was fitted to questions of
-their own kind. What each is worth beside the others was learned from questions of many kinds of files: one logistic
-regression a reader over its own log-odds, those of the others, whether they say the same, and the evidence.
+A span, a program over a table, words of a passage and a query are found by readers whose confidence was fitted to
+questions of their own kind. Their best answers are laid side by side, equal ones as one. A small model reads the
+likeliest beside the question, and trees that learned from questions about people's folders say how likely each is
+right.
+
+Shape legend: A answers, F features.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,28 +14,36 @@ from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from helios.errors import ModelError
 from helios.index.languages import recognise
+from helios.index.lexical import terms_of
+from helios.models.base import find_base_model
 from helios.models.card import read_card
-from helios.reading.base import Answer
+from helios.models.routes import Runtime
+from helios.models.trees import Trees
+from helios.reading.base import Answer, Citation
 from helios.reading.features import span_key
 from helios.reading.passages import log_odds
+from helios.reading.question import Kind, ask_in_any_language
+from helios.reading.rivals import FILE as RIVALS_FILE
+from helios.reading.rivals import RIVALS, Rival, RivalReader
+from helios.reading.tables.wording import wording_of
 from helios.types import Evidence
 
+FloatArray = NDArray[np.float32]
 ROLE = "answer-choice"
 WEIGHTS = Path(__file__).parent / "weights" / "choice"
-SPOKEN = ("own", "first_other", "second_other", "third_other")
-FEATURES = (
-    *SPOKEN, "agrees_first", "agrees_second", "agrees_third", "paired", "link", "best", "present", "foreign",
-    *(f"{name}_linked" for name in SPOKEN),
-)  # fmt: skip
-"""Log-odds of the reader and of the three others, whether these say the same, whether the best evidence is a row with a
-text and how sure its link is, the log-odds of the best edge and of presence, whether the question is in another
-language than English, and the first four times the link: where rows are linked to texts that are about them, most
-answers stand in the text."""
-SILENT = -5.0
-"""Log-odds of a reader that says nothing."""
+TREES = "trees.txt"
+SILENT = -7.0
+"""Log-odds of an answer that a reader does not give."""
+LAST = 9.0
+"""And its place."""
+STEP = 0.8
+"""Log-odds that a place behind the first costs where the answers are chosen that are read."""
+CUES = ("count", "sum", "average", "much", "difference", "whether", "most", "least", "negated")
+KINDS = tuple(Kind)
 
 
 class Reading(StrEnum):
@@ -44,46 +55,183 @@ class Reading(StrEnum):
     QUERY = "queries"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Weights by reader; holds no state of a question, so threads may share it."""
+FEATURES = (
+    # of each reader: log-odds of this answer, its place, how far it is behind the reader's best, and the best one's
+    *(f"{one}_{name}" for one in Reading for name in ("odds", "place", "behind", "best")),
+    # the answer among the others
+    "readers", "first_of", "odds", "ahead",
+    # what the reader of rivals says: its log-odds, the logarithm of the chance, how far ahead of all others
+    "rival_odds", "rival_chance", "rival_ahead",
+    # what it looks like
+    "words", "characters", "digits", "number_first", "in_question", "capital", "computed", "unread",
+    # the evidence
+    "rank", "cited", "link", "best", "present", "paired", "foreign",
+    # the question
+    "kind", *(f"cue_{name}" for name in CUES), "orders", "comparisons", "question_words",
+)  # fmt: skip
 
-    weights: Mapping[Reading, Mapping[str, float]]
-    intercepts: Mapping[Reading, float]
+
+READ = ("rival_odds", "rival_chance", "rival_ahead")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer of a reader, and how it is read beside those of others."""
+
+    answer: Answer
+    rival: Rival
+    computed: bool = False
+    """Whether it stands in no cell and no text."""
+    unread: int = 0
+    """Words of the question that the reader could not read, where it says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One answer by whoever gives it: the place among the reader's answers, from 0, and what it says."""
+
+    by: Mapping[Reading, tuple[int, Said]]
+
+    @property
+    def surest(self) -> Said:
+        """What the reader says that is surest of it."""
+        return max((said for _, said in self.by.values()), key=lambda said: said.answer.confidence)
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self.surest.answer.text
+
+    @property
+    def odds(self) -> float:
+        """The highest log-odds that a reader gives it."""
+        return log_odds(self.surest.answer.confidence)
+
+    def odds_of(self, reading: Reading) -> float:
+        """A reader's log-odds."""
+        return log_odds(self.by[reading][1].answer.confidence) if reading in self.by else SILENT
+
+    def place_of(self, reading: Reading) -> float:
+        """Its place among a reader's answers."""
+        return float(self.by[reading][0]) if reading in self.by else LAST
+
+    @property
+    def rival(self) -> Rival:
+        """How it is read: as the reader that tells most of it says it."""
+        order = (Reading.TABLE, Reading.PASSAGE, Reading.SPAN, Reading.QUERY)
+        return next(self.by[one][1].rival for one in order if one in self.by)
+
+
+def candidates_of(found: Mapping[Reading, Sequence[Said]]) -> list[Candidate]:
+    """Each answer once, those first that will be read: the first ones of the readers, then others, the surest first."""
+    by: dict[str, dict[Reading, tuple[int, Said]]] = {}
+    for reading, answers in found.items():
+        for place, said in enumerate(answers):
+            if key := span_key(said.answer.text):
+                by.setdefault(key, {}).setdefault(reading, (place, said))
+
+    def order(one: Candidate) -> tuple[bool, float]:
+        places = [(place, log_odds(said.answer.confidence)) for place, said in one.by.values()]
+        return all(place for place, _ in places), -max(odds - STEP * place for place, odds in places)
+
+    return sorted(map(Candidate, by.values()), key=order)
+
+
+class Choice:
+    """Weighs the answers of all readers; holds no state of a question, so threads may share it."""
+
+    def __init__(self, trees: Trees, rivals: RivalReader) -> None:
+        self.trees, self.rivals = trees, rivals
+        self._used = [FEATURES.index(name) for name in trees.features]
 
     @classmethod
-    def load(cls, folder: Path | None = None) -> "Choice":
+    def load(cls, folder: Path | None = None, *, runtime: Runtime = "auto", threads: int = 1) -> "Choice":
         """The packaged weights, or those of a folder; ModelError for damaged or foreign files."""
         folder = folder or WEIGHTS
-        values = read_card(folder, ROLE).values
-        try:
-            weights = {one: {name: float(values[one]["weights"][name]) for name in FEATURES} for one in Reading}
-            return cls(weights, {one: float(values[one]["intercept"]) for one in Reading})
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelError(f"{folder}: its card lacks a weight ({error}); train it again") from error
+        read_card(folder, ROLE).check(folder)
+        trees = Trees.read(folder / TREES)
+        unknown = [name for name in trees.features if name not in FEATURES]
+        if unknown:
+            raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
+        return cls(trees, RivalReader(find_base_model(), folder / RIVALS_FILE, runtime=runtime, threads=threads))
 
-    def chances(self, question: str, evidence: Evidence, said: Mapping[Reading, Answer]) -> dict[Reading, float]:
-        """How often the best answer of each reader, said with its own confidence, is right."""
-        found = {}
-        for one in said:
-            features = choice_features(question, evidence, said, one)
-            weights = [self.weights[one][name] for name in FEATURES]
-            found[one] = float(1 / (1 + np.exp(-(self.intercepts[one] + np.dot(weights, features)))))
-        return found
+    def chances(self, question: str, evidence: Evidence, candidates: Sequence[Candidate]) -> list[float]:
+        """How likely each answer is right (A)."""
+        if not candidates:
+            return []
+        odds = self.rivals.read(question, [one.rival for one in candidates[:RIVALS]])
+        features = choice_features(question, evidence, candidates)
+        add_read(features, odds)
+        return [float(chance) for chance in self.trees.probabilities(features[:, self._used])]
 
 
-def choice_features(question: str, evidence: Evidence, said: Mapping[Reading, Answer], one: Reading) -> Sequence[float]:
-    """What is known of one reader's answer (`FEATURES`); there is evidence."""
-    others = [said.get(other) for other in Reading if other is not one]
-    key, best = span_key(said[one].text), evidence.edges[0]
-    link = max((link.score for link in best.links), default=0.0)
-    spoken = [log_odds(said[one].confidence)]
-    spoken += [SILENT if other is None else log_odds(other.confidence) for other in others]
-    return (
-        *spoken,
-        *(float(other is not None and span_key(other.text) == key) for other in others),
-        float(best.segment is not None and best.passage is not None),
-        link, log_odds(best.probability), log_odds(evidence.present),
-        float(recognise(question) not in ("en", "")),
-        *(odds * link for odds in spoken),
-    )  # fmt: skip
+def choice_features(question: str, evidence: Evidence, candidates: Sequence[Candidate]) -> FloatArray:
+    """What is known of each answer but for `READ`: float32 (A, len(FEATURES)); there is evidence."""
+    common = [*_of_evidence(question, evidence), *_of_question(question)]
+    asked, ranks = set(terms_of(question)), _ranks(evidence)
+    firsts = {
+        reading: max((one.odds_of(reading) for one in candidates if reading in one.by), default=SILENT)
+        for reading in Reading
+    }
+    own = np.array([one.odds for one in candidates])
+    rows = []
+    for at, candidate in enumerate(candidates):
+        of_readers: list[float] = []
+        for reading in Reading:
+            place, odds = candidate.place_of(reading), candidate.odds_of(reading)
+            of_readers += [odds, place, odds - firsts[reading], firsts[reading]]
+        text, cited = candidate.text, candidate.surest.answer.citations
+        terms = terms_of(text)
+        rows.append([
+            *of_readers, len(candidate.by), sum(place == 0 for place, _ in candidate.by.values()), own[at],
+            own[at] - max(np.delete(own, at), default=SILENT), *(0.0 for _ in READ),
+            len(terms), len(text), any(map(str.isdigit, text)), text.lstrip("$€£¥ ")[:1].isdigit(),
+            sum(term in asked for term in terms) / max(1, len(terms)), text[:1].isupper(),
+            any(said.computed for _, said in candidate.by.values()),
+            max(said.unread for _, said in candidate.by.values()),
+            min((ranks.get(_place(one), LAST_RANK) for one in cited), default=LAST_RANK), len(cited), *common,
+        ])  # fmt: skip
+    return np.array(rows, np.float32).reshape(len(candidates), len(FEATURES))
+
+
+def add_read(features: FloatArray, odds: FloatArray) -> None:
+    """Put in what the reader of rivals says (`READ`): log-odds of the first answers; the others get the least."""
+    read = np.append(odds, np.full(len(features) - len(odds), odds.min() if len(odds) else 0.0))
+    first = FEATURES.index(READ[0])
+    features[:, first] = read
+    features[:, first + 1] = read - np.logaddexp.reduce(np.append(odds, 0.0))
+    features[:, first + 2] = [own - max(np.delete(read, at), default=SILENT) for at, own in enumerate(read)]
+
+
+def _of_evidence(question: str, evidence: Evidence) -> list[float]:
+    best = evidence.edges[0]
+    return [
+        max((link.score for link in best.links), default=0.0), log_odds(best.probability), log_odds(evidence.present),
+        float(best.segment is not None and best.passage is not None), float(recognise(question) not in ("en", "")),
+    ]  # fmt: skip
+
+
+def _of_question(question: str) -> list[float]:
+    asked, wording = ask_in_any_language(question), wording_of(question)
+    cues = (float(wording.has(cue)) for cue in CUES)
+    words = len(question.split())
+    return [KINDS.index(asked.kind), *cues, float(wording.orders), len(wording.comparisons), words]
+
+
+LAST_RANK = 60
+"""Rank of what no edge holds."""
+
+
+def _ranks(evidence: Evidence) -> dict[object, int]:
+    """The best rank of each node."""
+    found: dict[object, int] = {}
+    for edge in evidence.edges:
+        if edge.segment is not None:
+            found.setdefault(edge.segment.segment_id, edge.rank)
+        if edge.passage is not None:
+            found.setdefault(edge.passage.passage_id, edge.rank)
+    return found
+
+
+def _place(citation: Citation) -> object:
+    return citation.segment_id or citation.passage_id

@@ -1,6 +1,6 @@
 """The extractive reader: the best candidate of the best edges, and the place where it stands."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer
-from helios.reading.choice import Choice, Reading
+from helios.reading.choice import Choice, Reading, Said, candidates_of
 from helios.reading.features import add_read_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import ask_in_any_language
 from helios.reading.ranker import AnswerRanker
-from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, read_nodes
+from helios.reading.rivals import SHOWN, Rival
+from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, place_number, read_nodes
 from helios.reading.vectors import NodeVectors
 from helios.types import Evidence, EvidenceEdge, SegmentId
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
+ANSWERS = 8
+"""Answers of a reader that are weighed against those of others."""
+NAMING = 3
+"""Cells that tell the row of a span."""
 WHOLE_TABLES = ("tables", "queries")
 """Readers whose rows no search may have found."""
 ROWS = 2
@@ -113,10 +118,7 @@ class ExtractiveReader:
         found = self.readings(question, evidence)
         if not found:
             return Answer.abstain(question, "the evidence has no text", reader=self.name)
-        weighed = [answer for one, answers in found.items() for answer in answers]
-        if self.choice is not None:
-            chances = self.choice.chances(question, evidence, {one: answers[0] for one, answers in found.items()})
-            weighed = [answer for one, answers in found.items() for answer in _scaled(answers, chances[one])]
+        weighed = self._weighed(question, evidence, found)
         best = max(weighed, key=lambda answer: answer.confidence)
         best = _with_rows(best, weighed)
         others = _others(best, weighed)
@@ -127,39 +129,46 @@ class ExtractiveReader:
             )
         return replace(best, alternatives=others)
 
-    def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Answer]]:
+    def _weighed(self, question: str, evidence: Evidence, found: Mapping[Reading, Sequence[Said]]) -> list[Answer]:
+        """All answers, each with the chance that it is right; with a reader's own where there is no choice."""
+        if self.choice is None:
+            return [said.answer for answers in found.values() for said in answers]
+        candidates = candidates_of(found)
+        chances = self.choice.chances(question, evidence, candidates)
+        pairs = zip(candidates, chances, strict=True)
+        return [replace(one.surest.answer, confidence=chance) for one, chance in pairs]
+
+    def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Said]]:
         """The answers of each reader that finds any, likeliest first, with its own confidence; nothing is left out."""
         vectors = self.vectors.question(question)
         reader = self.passages
         passages = None if reader is None else reader.passages(question, evidence, edges=self.edges)
         found = {Reading.SPAN: self._spans_of(question, vectors, evidence, passages)}
         if self.tables is not None:
-            read = self.tables.read(question, vectors, evidence)[: ALTERNATIVES + 1]
-            found[Reading.TABLE] = [_of_table(question, one) for one in read]
+            found[Reading.TABLE] = [_of_table(question, one) for one in self.tables.read(question, vectors, evidence)]
         if reader is not None and passages is not None:
-            told = reader.read(question, evidence, passages)[: ALTERNATIVES + 1]
-            found[Reading.PASSAGE] = [_of_passage(question, one) for one in told]
+            found[Reading.PASSAGE] = [_of_passage(question, one) for one in reader.read(question, evidence, passages)]
         if self.queries is not None and _link(evidence) < SURELY_LINKED:
-            asked = self.queries.read(question, evidence)
-            found[Reading.QUERY] = [_of_query(question, one) for one in asked]
-        return {one: answers for one, answers in found.items() if answers}
+            found[Reading.QUERY] = [_of_query(question, one) for one in self.queries.read(question, evidence)]
+        kept = {one: [said for said in answers if span_key(said.answer.text)] for one, answers in found.items()}
+        return {one: answers[:ANSWERS] for one, answers in kept.items() if answers}
 
     def _spans_of(
         self, question: str, vectors: TokenVectors, evidence: Evidence, passages: "ReadPassages | None"
-    ) -> list[Answer]:
+    ) -> list[Said]:
         read = passages if self.ranker.reads_passages else None
-        candidates = candidates_of(question, evidence, self.vectors, edges=self.edges, passages=read, said=vectors)
+        candidates = answer_spans(question, evidence, self.vectors, edges=self.edges, passages=read, said=vectors)
         if not candidates.spans:
             return []
+        shares = self.ranker.shares(self.ranker.score(candidates.features))
         found = []
-        for number, share in rank_answers(candidates, self.ranker.shares(self.ranker.score(candidates.features))):
+        for number, share in rank_answers(candidates, shares)[:ANSWERS]:
             span = candidates.spans[number]
             node = candidates.nodes[span.node]
             citations = (citation_of(node, span), *_way(evidence.edges[node.ranks[0] - 1], node))
             chance = self.ranker.confidence(share)
-            found.append(Answer(question, candidates.text(number), citations, chance, reader=self.name))
-            if len(found) > ALTERNATIVES:
-                break
+            answer = Answer(question, candidates.text(number), citations, chance, reader=self.name)
+            found.append(Said(answer, _beside(node, span)))
         return found
 
     def _doubt(self, evidence: Evidence, best: Answer) -> str:
@@ -179,19 +188,38 @@ def _link(evidence: Evidence) -> float:
     return max((link.score for link in best.links), default=0.0) if best.passage is not None else 0.0
 
 
-def _of_table(question: str, found: "TableAnswer") -> Answer:
-    return Answer(question, found.text, found.citations(), found.confidence, reader="tables", reason=str(found.program))
+def _of_table(question: str, found: "TableAnswer") -> Said:
+    reason = str(found.program)
+    answer = Answer(question, found.text, found.citations(), found.confidence, reader="tables", reason=reason)
+    return Said(answer, found.rival, computed=found.is_computed)
 
 
-def _of_passage(question: str, found: "PassageAnswer") -> Answer:
-    return Answer(question, found.text, (found.citation(),), found.confidence, reader="passages")
+def _of_passage(question: str, found: "PassageAnswer") -> Said:
+    answer = Answer(question, found.text, (found.citation(),), found.confidence, reader="passages")
+    return Said(answer, _beside(found.node, found.span))
 
 
-def _of_query(question: str, found: "QueryAnswer") -> Answer:
-    return Answer(
-        question, found.text, found.citations, found.confidence, reader="queries",
-        reason=f"{found.query} (read as {found.explanation})",
-    )  # fmt: skip
+def _of_query(question: str, found: "QueryAnswer") -> Said:
+    reason = f"{found.query} (read as {found.explanation})"
+    answer = Answer(question, found.text, found.citations, found.confidence, reader="queries", reason=reason)
+    read, _, left = found.explanation.partition("; not read: ")
+    return Said(answer, Rival(found.text[: 3 * SHOWN], "query", read, ""), unread=len(left.split(", ")) if left else 0)
+
+
+def _beside(node: ReadNode, span: Span) -> Rival:
+    """A span as it is read beside other answers: with the words around it, or with its row."""
+    piece, text = node.text.pieces[span.piece], node.text.text
+    column = place_number(piece)
+    if node.segment is None or column is None:
+        said = text[piece.start : piece.end]
+        return Rival.in_text(said, span.start - piece.start, span.end - piece.start, title=node.title)
+    cells = [
+        f"{header} {cell[:SHOWN]}"
+        for header, cell in zip(node.segment.header, node.segment.cells, strict=True)
+        if cell.strip()
+    ]
+    header, where = node.segment.header[column], " , ".join(cells[:NAMING])
+    return Rival(text[span.start : span.end][: 3 * SHOWN], header, where, node.title)
 
 
 def _with_rows(best: Answer, answers: Sequence[Answer]) -> Answer:
@@ -211,12 +239,6 @@ def _row(answer: Answer) -> SegmentId | None:
     return next((one.segment_id for one in answer.citations if one.segment_id is not None), None)
 
 
-def _scaled(answers: Sequence[Answer], chance: float) -> list[Answer]:
-    """A reader's answers, the best with this chance and the others with theirs in proportion."""
-    best = max(answers[0].confidence, 1e-9)
-    return [replace(answer, confidence=chance * answer.confidence / best) for answer in answers]
-
-
 def _others(best: Answer, others: Sequence[Answer]) -> tuple[tuple[str, float], ...]:
     """The likeliest answers that are not the best one, each once; together no likelier than that it is wrong."""
     found: dict[str, tuple[str, float]] = {}
@@ -229,7 +251,7 @@ def _others(best: Answer, others: Sequence[Answer]) -> tuple[tuple[str, float], 
     return tuple((text, share * chance) for text, chance in kept)
 
 
-def candidates_of(
+def answer_spans(
     question: str, evidence: Evidence, vectors: NodeVectors, *, edges: int, passages: "ReadPassages | None" = None,
     said: TokenVectors | None = None,
 ) -> Candidates:  # fmt: skip

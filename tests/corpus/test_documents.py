@@ -208,6 +208,17 @@ class TestText:
     def test_lines_are_joined(self, lines, text):
         assert join_lines(lines) == text
 
+    @pytest.mark.parametrize(
+        ("lines", "text"),
+        [
+            (["这批红茶发酵略", "过,退回12", "斤。"], "这批红茶发酵略过,退回12斤。"),
+            (["紅茶を", "Leeds", "に送る"], "紅茶を Leeds に送る"),
+            (["창고 열쇠는", "세 개"], "창고 열쇠는 세 개"),
+        ],
+    )
+    def test_wrapped_lines_of_scripts_without_spaces(self, lines, text):
+        assert join_lines(lines, wrapped=True) == text
+
 
 def test_ods(ods, tmp_path):
     (table,) = read(tmp_path / "b.ods", ods(("River", "km"), ("Rhine", "1230"), ("Po", "652")))

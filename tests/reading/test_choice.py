@@ -1,17 +1,29 @@
-"""Which reader's answer is given: by chances that follow what the readers and the evidence say."""
+"""Which answer is given: by chances that follow what the readers and the evidence say."""
 
-import json
 import shutil
-from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from helios.errors import ModelError
-from helios.models.card import CARD
-from helios.reading.base import Answer
-from helios.reading.choice import FEATURES, SILENT, WEIGHTS, Choice, Reading, choice_features
+from helios.reading.base import Answer, Citation
+from helios.reading.choice import (
+    FEATURES,
+    LAST,
+    READ,
+    SILENT,
+    TREES,
+    WEIGHTS,
+    Choice,
+    Reading,
+    Said,
+    add_read,
+    candidates_of,
+    choice_features,
+)
+from helios.reading.rivals import RIVALS, Rival
 from helios.types import Evidence, EvidenceEdge, Link, Origin, Passage, Segment, SegmentId
 
 QUESTION = "what does a cat booster cost?"
@@ -24,8 +36,13 @@ def evidence(*, passage: Passage | None = TEXT, link: float = 0.2) -> Evidence:
     return Evidence(QUESTION, (EvidenceEdge(1, 1.0, 0.6, Origin.LINKED, ROW, passage, links),), present=0.7)
 
 
-def said(**confidences: tuple[str, float]) -> dict[Reading, Answer]:
-    return {Reading[name]: Answer(QUESTION, text, confidence=sure) for name, (text, sure) in confidences.items()}
+def told(text: str, sure: float, *, done: str = "Price", cites: SegmentId | None = None) -> Said:
+    citations = () if cites is None else (Citation(text, segment_id=cites, column=1),)
+    return Said(Answer(QUESTION, text, citations, sure), Rival(text, done, "Service Cat booster", "Prices"))
+
+
+def said(**answers: tuple[Said, ...]) -> dict[Reading, tuple[Said, ...]]:
+    return {Reading[name]: found for name, found in answers.items()}
 
 
 @pytest.fixture(scope="module")
@@ -33,48 +50,71 @@ def choice() -> Choice:
     return Choice.load()
 
 
-@given(low=st.floats(0.02, 0.9), more=st.floats(0.01, 0.08))
-def test_the_surer_a_reader_the_likelier_its_answer(choice, low, more):
-    for reading in Reading:
-        one, other = (choice.chances(QUESTION, evidence(), said(**{reading.name: ("£58", sure)}))[reading]
-                      for sure in (low, low + more))  # fmt: skip
-        assert 0 < one < other < 1
+def test_equal_answers_are_one_and_the_first_ones_come_first():
+    found = candidates_of(
+        said(TABLE=(told("£58", 0.5), told("£60", 0.45)), SPAN=(told("a month", 0.2), told("£58 .", 0.1)))
+    )
+    assert [one.text for one in found] == ["£58", "a month", "£60"]
+    assert set(found[0].by) == {Reading.TABLE, Reading.SPAN}
+    assert found[0].place_of(Reading.SPAN) == 1
+    assert found[0].odds_of(Reading.TABLE) == pytest.approx(0.0)
+    assert (found[1].place_of(Reading.TABLE), found[1].odds_of(Reading.TABLE)) == (LAST, SILENT)
+    assert candidates_of(said(SPAN=(told("", 0.9),))) == []
 
 
-def test_readers_that_agree_are_believed_more(choice):
-    alone = choice.chances(QUESTION, evidence(), said(TABLE=("£58", 0.4), SPAN=("a month", 0.2)))
-    together = choice.chances(QUESTION, evidence(), said(TABLE=("£58", 0.4), SPAN=("£58", 0.2)))
-    assert together[Reading.TABLE] > alone[Reading.TABLE]
-    assert together[Reading.SPAN] > alone[Reading.SPAN]
-
-
-def test_a_text_linked_for_sure_speaks_for_what_two_readers_of_texts_find_in_it(choice):
-    answers = said(TABLE=("£58", 0.6), SPAN=("£12.25", 0.6), PASSAGE=("£12.25", 0.3))
-    faint, sure = (choice.chances(QUESTION, evidence(link=link), answers) for link in (0.1, 1.0))
-    assert sure[Reading.SPAN] - sure[Reading.TABLE] > faint[Reading.SPAN] - faint[Reading.TABLE] > 0
-    assert sure[Reading.PASSAGE] > faint[Reading.PASSAGE]
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0.01, 0.99)), max_size=8))
+def test_every_answer_is_a_candidate_once(answers):
+    found = candidates_of(said(TABLE=tuple(told(text, sure) for text, sure in answers), SPAN=(told("a", 0.5),)))
+    assert sorted(one.text for one in found) == sorted({"a", *(text for text, _ in answers)})
 
 
 def test_features_are_what_is_known():
-    answers = said(TABLE=("£58", 0.5), PASSAGE=("£58 .", 0.5))
-    found = dict(zip(FEATURES, choice_features(QUESTION, evidence(link=0.5), answers, Reading.TABLE), strict=True))
-    assert found["own"] == found["second_other"] == pytest.approx(0.0)
-    assert found["first_other"] == SILENT
-    assert (found["agrees_first"], found["agrees_second"], found["paired"]) == (0.0, 1.0, 1.0)
-    assert found["first_other_linked"] == pytest.approx(SILENT * 0.5)
-    german = choice_features("Was kostet die Impfung für die Katze?", evidence(passage=None), answers, Reading.TABLE)
-    assert dict(zip(FEATURES, german, strict=True)) | {} == {
-        **found, "foreign": 1.0, "paired": 0.0, "link": 0.0, "own_linked": 0.0, "first_other_linked": 0.0,
-        "second_other_linked": 0.0, "third_other_linked": 0.0,
-    }  # fmt: skip
+    found = candidates_of(
+        said(TABLE=(told("£58", 0.5, cites=SegmentId("prices", 3)),), PASSAGE=(told("£12.25", 0.2), told("£58", 0.1)))
+    )
+    rows = choice_features(QUESTION, evidence(link=0.5), found)
+    assert rows.shape == (2, len(FEATURES))
+    known = dict(zip(FEATURES, rows[0].tolist(), strict=True))
+    assert known["tables_odds"] == pytest.approx(0.0)
+    assert (known["passages_place"], known["passages_behind"] < 0, known["spans_odds"]) == (1, True, SILENT)
+    assert (known["readers"], known["first_of"], known["ahead"] > 0) == (2, 1, True)
+    assert (known["rank"], known["cited"], known["link"], known["paired"]) == (1, 1, 0.5, 1)
+    assert (known["digits"], known["number_first"], known["capital"]) == (1, 1, 0)
+    german = choice_features("Was kostet die Impfung für die Katze?", evidence(passage=None), found)[0]
+    known = dict(zip(FEATURES, german.tolist(), strict=True))
+    assert (known["foreign"], known["paired"], known["link"]) == (1, 0, 0)
 
 
-def test_weights_that_cannot_be_used(choice, tmp_path):
+def test_what_was_not_read_is_taken_for_the_least():
+    rows = np.zeros((3, len(FEATURES)), np.float32)
+    add_read(rows, np.array([2.0, -1.0], np.float32))
+    odds, chance, ahead = (rows[:, FEATURES.index(name)] for name in READ)
+    assert odds.tolist() == [2, -1, -1]
+    assert np.exp(chance[:2]).sum() == pytest.approx(1 - np.exp(0 - np.logaddexp.reduce([2.0, -1.0, 0.0])))
+    assert ahead.tolist() == [3, -3, -3]
+
+
+def test_an_answer_that_fits_the_question_is_likelier_than_one_that_does_not(choice):
+    answers = said(TABLE=(told("£58", 0.5), told("Cat booster", 0.45, done="Service")))
+    fits, other = choice.chances(QUESTION, evidence(passage=None), candidates_of(answers))
+    assert 0 < other < fits < 1
+    assert choice.chances(QUESTION, evidence(), []) == []
+
+
+def test_more_answers_than_are_read(choice):
+    many = tuple(told(f"£{number}", 0.1) for number in range(RIVALS + 5))
+    chances = choice.chances(QUESTION, evidence(), candidates_of(said(TABLE=many)))
+    assert len(chances) == RIVALS + 5
+    assert all(0 < chance < 1 for chance in chances)
+
+
+def test_weights_that_cannot_be_used(tmp_path):
     folder = tmp_path / "choice"
     shutil.copytree(WEIGHTS, folder)
-    record = json.loads((folder / CARD).read_text())
-    del record["values"]["tables"]["weights"]["link"]
-    (folder / CARD).write_text(json.dumps(record))
-    with pytest.raises(ModelError, match="link"):
+    text = (folder / TREES).read_text()
+    (folder / TREES).write_text(text.replace(FEATURES[0], "unknown", 1))
+    with pytest.raises(ModelError, match="damaged|unknown|changed"):
         Choice.load(folder)
-    assert replace(choice) == Choice.load()
+    (folder / TREES).unlink()
+    with pytest.raises(ModelError):
+        Choice.load(folder)

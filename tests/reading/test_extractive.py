@@ -17,9 +17,9 @@ from helios.evaluation.questions import read_questions
 from helios.models.card import CARD
 from helios.reading.asking import load_reader
 from helios.reading.base import Support
-from helios.reading.choice import Reading
+from helios.reading.choice import Reading, candidates_of
 from helios.reading.citations import checked
-from helios.reading.extractive import SURELY_LINKED, ExtractiveReader, candidates_of, rank_answers
+from helios.reading.extractive import SURELY_LINKED, ExtractiveReader, answer_spans, rank_answers
 from helios.reading.features import FEATURES, READ_FEATURES
 from helios.reading.ranges import RangeMax, running
 from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
@@ -67,16 +67,17 @@ def test_below_the_least_confidence_it_abstains_and_says_what_it_had(vectors, re
     assert answer.alternatives
 
 
-def test_the_choice_weighs_what_each_reader_says(engine, evidence):
-    """With all readers: their own answers, each once, by the chances of the choice."""
+def test_the_choice_weighs_what_all_readers_say(engine, evidence):
+    """With all readers: their answers, each once, by the chances of the choice."""
     reader = load_reader(engine)
     assert isinstance(reader, ExtractiveReader)
     found = reader.readings(QUESTION, evidence)
     assert set(found) == set(Reading) - {Reading.QUERY}
-    chances = reader.choice.chances(QUESTION, evidence, {one: answers[0] for one, answers in found.items()})
+    candidates = candidates_of(found)
+    chances = reader.choice.chances(QUESTION, evidence, candidates)
     answer = replace_least(reader).read(QUESTION, evidence)
-    best = max(chances, key=chances.get)
-    assert (answer.text, answer.confidence) == (found[best][0].text, pytest.approx(chances[best]))
+    best = candidates[int(np.argmax(chances))]
+    assert (answer.text, answer.confidence) == (best.text, pytest.approx(max(chances)))
     told = [answer.text, *(text for text, _ in answer.alternatives)]
     assert len({text.casefold() for text in told}) == len(told)
     assert all(chance <= answer.confidence for _, chance in answer.alternatives)
@@ -115,22 +116,22 @@ def test_no_evidence(reader):
 
 
 def test_features_are_finite_numbers_but_for_what_no_model_has_read(engine, evidence, vectors):
-    found = candidates_of(QUESTION, evidence, vectors, edges=10)
+    found = answer_spans(QUESTION, evidence, vectors, edges=10)
     assert found.features.shape == (len(found.spans), len(FEATURES))
     assert np.isfinite(found.features[:, : -len(READ_FEATURES)]).all()
     assert np.isnan(found.features[:, -len(READ_FEATURES) :]).all()
 
 
 def test_stored_vectors_give_nearly_the_features_of_encoded_ones(engine, evidence, vectors):
-    stored = candidates_of(QUESTION, evidence, vectors, edges=3)
-    encoded = candidates_of(QUESTION, evidence, EncodedVectors(engine.encoder), edges=3)
+    stored = answer_spans(QUESTION, evidence, vectors, edges=3)
+    encoded = answer_spans(QUESTION, evidence, EncodedVectors(engine.encoder), edges=3)
     assert stored.spans == encoded.spans
     column = FEATURES.index("edge_similarity")
     assert np.abs(stored.features[:, column] - encoded.features[:, column]).max() < 0.25
 
 
 def test_equal_answers_are_one(engine, evidence, vectors):
-    found = candidates_of(QUESTION, evidence, vectors, edges=10)
+    found = answer_spans(QUESTION, evidence, vectors, edges=10)
     shares = np.full(len(found.spans), 1 / len(found.spans), np.float32)
     ranked = rank_answers(found, shares)
     assert sum(share for _, share in ranked) == pytest.approx(1.0, abs=1e-3)

@@ -1,17 +1,13 @@
-"""Lessons about passages, the reader trained on them, and the choice between readers."""
+"""Lessons about passages, and the reader trained on them."""
 
 import json
 import random
 
-import numpy as np
 import pytest
 
 from helios.engine import Engine
 from helios.models.card import read_card
-from helios.reading.choice import FEATURES, SILENT, WEIGHTS, Choice, Reading
-from helios.reading.choice import ROLE as CHOICE
 from helios.reading.passages import ROLE, PassageReader
-from training.answer_choice import AnswerChoiceSettings, Example, fit_choice, kept_weights, train_answer_choice
 from training.errors import TrainingError
 from training.made_lessons import cropped, occurrences
 from training.passage_lessons import written_lessons
@@ -101,50 +97,3 @@ def test_first_and_last_token_of_an_answer(lessons):
     start, end = (window.spans[at - window.first] for at in (first, last))
     assert text[start[0] : end[1]] == "40 minutes"
     assert token_pairs(window, [(len(text) - 1, len(text) + 5)]) == []
-
-
-def test_an_earlier_choice_stays_where_queries_are_silent():
-    """What the reader of queries says is learned on top: agreement speaks for the others, and silence for nothing."""
-    kept = kept_weights(WEIGHTS)
-    random = np.random.default_rng(5)
-    at, agrees = FEATURES.index("third_other"), FEATURES.index("agrees_third")
-    examples = []
-    for number in range(200):
-        features, same = random.normal(size=len(FEATURES)), float(number % 2)
-        features[[at, agrees]] = random.uniform(-3, 3), same
-        query = (tuple(features), bool(same))
-        examples.append(Example("one", {one: query for one in Reading}))
-    found = fit_choice(examples, decay=3e-3, kept=kept)
-    silent = np.array(examples[0].said[Reading.TABLE][0])
-    silent[[at, agrees]] = SILENT, 0.0
-    for reading in kept:
-        before, now = kept[reading], found[reading]
-        odds = [
-            one["intercept"] + silent @ np.array([one["weights"][name] for name in FEATURES]) for one in (before, now)
-        ]
-        assert odds[1] == pytest.approx(odds[0])
-        assert now["weights"]["agrees_third"] > before["weights"]["agrees_third"]
-
-
-def test_the_choice_is_fitted_to_what_the_readers_say(sample_index, tmp_path):
-    files = []
-    for name, asked in (("a", "How long is the Rhine?"), ("b", "Which river flows through Vienna?")):
-        files.append(tmp_path / f"{name}.jsonl")
-        answers = ("1,230", "Danube")
-        records = [{"question": asked, "answer": [[answer]]} for answer in answers]
-        files[-1].write_text("".join(json.dumps(record) + "\n" for record in records))
-    settings = AnswerChoiceSettings(indexes=(sample_index, sample_index), questions=tuple(files))
-    scores = train_answer_choice(settings, tmp_path / "out")
-    assert all(0 <= score <= 1 for score in scores.values())
-    choice = Choice.load(tmp_path / "out")
-    assert set(choice.weights) == set(Reading)
-    assert read_card(tmp_path / "out", CHOICE).settings["limit"] == 500
-    train_answer_choice(settings.model_copy(update={"shares": (1.0, 1e-6)}), tmp_path / "out")  # what was said is kept
-    assert Choice.load(tmp_path / "out") != choice
-    with pytest.raises(TrainingError, match="two or more"):
-        train_answer_choice(AnswerChoiceSettings(indexes=(sample_index,), questions=tuple(files[:1])), tmp_path / "x")
-    with pytest.raises(TrainingError, match="called alike"):
-        alike = settings.model_copy(update={"questions": (files[0], files[0])})
-        train_answer_choice(alike, tmp_path / "x")
-    with pytest.raises(TrainingError, match="expected one for each"):
-        train_answer_choice(settings.model_copy(update={"shares": (1.0,)}), tmp_path / "x")

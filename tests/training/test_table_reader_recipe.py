@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from helios.engine import Engine
-from helios.errors import ModelError
 from helios.models.base import find_base_model
 from helios.models.card import read_card
 from helios.reading.passages import FILE as PASSAGES_FILE
@@ -15,23 +14,12 @@ from helios.reading.passages import WEIGHTS as PASSAGES
 from helios.reading.tables.columns import FILE, ColumnReader, TableText
 from helios.reading.tables.columns import ROLE as COLUMNS_ROLE
 from helios.reading.tables.reader import ROLE, WEIGHTS, Sheets, TableReader
-from helios.reading.tables.rivals import FILE as RIVALS_FILE
-from helios.reading.tables.rivals import ROLE as RIVALS_ROLE
-from helios.reading.tables.rivals import RivalReader
 from helios.reading.tables.sheet import Sheet
 from helios.types import Table
 from training.errors import TrainingError
 from training.table_columns import LESSONS, ColumnRecipe, TableColumnsSettings, train_table_columns
 from training.table_questions import made_questions
 from training.table_reader import TableReaderSettings, same_items, train_table_reader
-from training.table_rivals import LESSONS as RIVAL_LESSONS
-from training.table_rivals import (
-    RivalRecipe,
-    TableRivalsSettings,
-    read_rival_lessons,
-    rival_loss,
-    train_table_rivals,
-)
 
 TABLE = Table(
     "huts", "Huts", ("Hut", "Valley", "Beds", "Opened"),
@@ -131,36 +119,3 @@ def test_columns_go_on_from_their_own_heads_and_from_the_adapter_of_another_read
     adapters = [[p for p in recipe.model.bert.parameters() if p.requires_grad] for recipe in (other, fresh)]
     assert not all(torch.equal(one, two) for one, two in zip(*adapters, strict=True))
     assert torch.equal(other.model.heads["column"].weight, fresh.model.heads["column"].weight)
-
-
-def test_rivals_are_learned_and_read(sample_index, tmp_path):
-    questions = tmp_path / "questions.jsonl"
-    asked = [
-        {"question": "How long is the Rhine?", "answer": "1,230"},
-        {"question": "Who is the king of the Rhine?", "answer": []},
-    ]
-    questions.write_text("".join(json.dumps(one) + "\n" for one in asked))
-    settings = TableRivalsSettings(
-        indexes=(sample_index,), questions=(questions,), made=6, train={"epochs": 1, "learning_rate": 1e-3}
-    )
-    train_table_rivals(settings, tmp_path / "rivals")
-    assert read_card(tmp_path / "rivals", RIVALS_ROLE).role == RIVALS_ROLE
-    lessons = {one.question: one for one in read_rival_lessons(tmp_path / "rivals" / RIVAL_LESSONS)}
-    assert len(lessons) == 8
-    rhine = lessons["How long is the Rhine?"]
-    assert [rival.answer for rival, right in zip(rhine.rivals, rhine.right, strict=True) if right] == ["1,230"]
-    assert not any(lessons["Who is the king of the Rhine?"].right)
-    reader = RivalReader(find_base_model(), tmp_path / "rivals" / RIVALS_FILE)
-    assert len(reader.read(rhine.question, rhine.rivals)) == len(rhine.rivals)
-
-
-def test_none_of_them_is_an_answer():
-    odds = torch.tensor([2.0, 0.0, -1.0])
-    everything = float(torch.tensor([2.0, 0.0, -1.0, 0.0]).logsumexp(0))
-    assert float(rival_loss(odds, torch.tensor([True, False, False]))) == pytest.approx(everything - 2.0)
-    assert float(rival_loss(odds, torch.tensor([False, False, False]))) == pytest.approx(everything)
-
-
-def test_an_adapter_of_another_rank_is_no_beginning(tmp_path):
-    with pytest.raises(ModelError, match="does not fit"):
-        RivalRecipe([], TableRivalsSettings(rank=4))

@@ -23,6 +23,9 @@ _STANDS = re.compile(rf"{_ITEM.pattern}|[^:]{{1,40}}:(?:\s+\S|$)")
 """An item of a list, or a label with its value."""
 _GAP = re.compile(r"\S(?:\s{2,}|\t)\S")
 _CUT = re.compile(r"[^\W\d_][-\xad]$")
+_CJK = "　-〿぀-ヿ㐀-鿿！-～"
+_UNSPACED = re.compile(rf"[{_CJK}][{_CJK}\d]|\d[{_CJK}]")
+"""Characters of Chinese or Japanese with nothing between them."""
 _FULL, _NARROW = 0.7, 30
 """Share of the longest line that a line has if it was wrapped; where no line has so many characters, none was."""
 _TABLE_DELIMITERS = "\t;|"
@@ -71,7 +74,8 @@ def text_blocks(text: str) -> Iterator[Block]:
 
 
 def join_lines(lines: Sequence[str], *, wrapped: bool = False) -> str:
-    """Lines that go on joined by spaces, those that stand for themselves by semicolons; words cut in two are mended.
+    """Lines that go on joined by spaces (by none in Chinese and Japanese), those that stand for themselves by
+    semicolons; words cut in two are mended.
 
     `wrapped` says that a short line alone does not mean that it stands for itself.
     """
@@ -85,7 +89,7 @@ def join_lines(lines: Sequence[str], *, wrapped: bool = False) -> str:
         elif begins and text[-1] not in ".,;:!?":
             text, stands = f"{text}; {line}", True
         else:
-            text = f"{text} {line}"
+            text = f"{text}{'' if _UNSPACED.fullmatch(text[-1] + line[0]) else ' '}{line}"
     return ended(text) if stands and len(lines) > 1 else text
 
 

@@ -179,6 +179,9 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
                 yield from ((op[Op.MODE], number, c, -1, down, place) for c in groups if c not in used)
                 for order in comparable:
                     yield from ((op[Op.EXTREME], number, c, order, down, place) for c in columns if c not in used)
+                    if wording.few:
+                        few = -wording.few
+                        yield from ((op[Op.EXTREME], number, c, order, down, few) for c in columns if c != order)
                     yield from (
                         (op[Op.TOP_SUM], number, c, order, down, place)
                         for c in groups

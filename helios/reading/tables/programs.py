@@ -74,6 +74,7 @@ class Program:
     order: int = -1
     descending: bool = False
     place: int = 1
+    """The place in the order that is meant; below 0 so many that come first, in their order."""
 
     def __str__(self) -> str:
         columns = self.sheet.columns
@@ -83,7 +84,7 @@ class Program:
             text += f' and "{columns[self.order].header}"'
         elif self.order >= 0:
             which = "largest" if self.descending else "smallest"
-            ordinal = f"{self.place}. " if self.place > 1 else ""
+            ordinal = f"{self.place}. " if self.place > 1 else f"{-self.place} " if self.place < 0 else ""
             of = "sum of " if self.op is Op.TOP_SUM else ""
             text += f' of the {ordinal}{which} {of}"{columns[self.order].header}"'
         if self.matches:
@@ -105,6 +106,8 @@ class Result:
     value: float | None = None
     """The number, where one was computed."""
     yes: bool | None = None
+    ordered: bool = False
+    """Whether the order of the items is a part of the answer."""
 
     @property
     def text(self) -> str:
@@ -114,7 +117,8 @@ class Result:
     @property
     def key(self) -> str:
         """The same for results that name the same."""
-        return " | ".join(sorted(item.casefold() for item in self.items))
+        names = [item.casefold() for item in self.items]
+        return " | ".join(names if self.ordered else sorted(names))
 
 
 def selected(sheet: Sheet, matches: Sequence[Match]) -> NDArray[np.bool_]:
@@ -195,6 +199,8 @@ def _extreme(program: Program, at: NDArray[np.int64]) -> Result | None:
     if len(known) < max(2, program.place):
         return None
     values = order.values[known]
+    if program.place < 0:
+        return _first_ones(program, known, values)
     steps = np.unique(values)
     if len(steps) < program.place or len(steps) < 2:
         return None
@@ -207,6 +213,23 @@ def _extreme(program: Program, at: NDArray[np.int64]) -> Result | None:
         return None
     cells = [(int(row), program.column) for row in chosen] + [(int(row), program.order) for row in chosen]
     return Result(items, tuple(dict.fromkeys(cells)), float(wanted))
+
+
+def _first_ones(program: Program, known: NDArray[np.int64], values: NDArray[np.float64]) -> Result | None:
+    """So many that come first, in their order; None where others are level with the last one, all are level, one has no
+    name, or a whole order is longer than what can be listed."""
+    column, count = program.sheet.columns[program.column], -program.place
+    ranked = np.argsort(-values if program.descending else values, kind="stable")
+    kept, following = ranked[:count], ranked[count:]
+    level = len(following) > 0 and values[following[0]] == values[kept[-1]]
+    if level or len(np.unique(values)) < 2 or (count >= MOST_ITEMS and len(following)):
+        return None
+    rows = [int(row) for row in known[kept]]
+    items = tuple(dict.fromkeys(" ".join(column.cells[row].split()) for row in rows))
+    if len(items) < 2 or not all(items):
+        return None
+    cells = tuple(dict.fromkeys((row, at) for row in rows for at in (program.column, program.order)))
+    return Result(items, cells, float(values[kept[-1]]), ordered=True)
 
 
 def _grouped(program: Program, at: NDArray[np.int64]) -> Result | None:

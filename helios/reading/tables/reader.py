@@ -16,7 +16,9 @@ from helios.models.routes import Runtime
 from helios.models.trees import Trees
 from helios.reading.base import Citation
 from helios.reading.question import ask_in_any_language
+from helios.reading.rivals import Rival
 from helios.reading.tables import candidates, columns
+from helios.reading.tables.beside import rival_of
 from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
 from helios.reading.tables.headers import spelled_out
@@ -24,9 +26,9 @@ from helios.reading.tables.joins import Corpus, Joins
 from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.others import Others
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
-from helios.reading.tables.rivals import FILE as RIVALS_FILE
-from helios.reading.tables.rivals import RIVALS, Rival, RivalReader
+from helios.reading.tables.series import down_the_page
 from helios.reading.tables.sheet import Sheet
+from helios.reading.tables.stacks import Stacks
 from helios.reading.tables.wording import wording_of
 from helios.types import Evidence, SegmentId
 
@@ -35,6 +37,8 @@ TABLES = 6
 """Tables of the evidence that are read, best first."""
 EVIDENCE_ROWS = 3
 """Best rows of a table that a question may be about without naming them."""
+STACKS = 3
+"""Stacks of tables that are read, those of the best tables."""
 COMPARED = 10
 """Best edges that a table's share is counted over."""
 LARGEST = 400_000
@@ -49,14 +53,12 @@ ROLE = "table-reader"
 TREES = "trees.txt"
 EXECUTED = 40
 """Best programs that are executed, over all tables."""
-OF_PROGRAM = (
+DOUBTS = (
     "unexplained", "most_unexplained", "words_unexplained", "table_probability", "row_probability", "table_rank",
     "title_similarity", "from_evidence", "least_share", "set_content", "header_rest", "content", "unused",
     "read_table", "read_column", "read_where", "read_total",
 )  # fmt: skip
 """Features of the best program that its confidence is read from."""
-DOUBTS = (*OF_PROGRAM, "rival_odds", "rival_chance")
-"""And the log-odds of the answer by the reader of rivals, and the logarithm of its chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class Sheets:
         self._sheets: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
         self._joined: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
         self._kept: Bounded[tuple[str, bool], ReadTable | None] = Bounded(KEPT_SHEETS)
+        self.stacks = Stacks(self.joins.tables_of_a_folder, self.sheet)
+        self._series: Bounded[str, tuple[ReadTable, ...]] = Bounded(KEPT_SHEETS)
+        self._stacked: Bounded[int, ReadTable] = Bounded(KEPT_SHEETS)
 
     def sheet(self, table_id: str) -> Sheet | None:
         """A table as it is; None for one that is too large."""
@@ -92,6 +97,18 @@ class Sheets:
         """The same with vectors."""
         return self._kept.of((table_id, joined), lambda: self._read(table_id, joined=joined))
 
+    def series(self, table_id: str) -> tuple[ReadTable, ...]:
+        """What of a table lies across the page, down the page, with vectors; nothing of most tables."""
+        return self._series.of(table_id, lambda: self._down(table_id))
+
+    def stack(self, number: int) -> ReadTable:
+        """Tables that go on in one another, one below the other, with vectors; by the number that `stacks` gives."""
+        return self._stacked.of(number, lambda: self._with_vectors(self.stacks.sheet(number)))
+
+    def _down(self, table_id: str) -> tuple[ReadTable, ...]:
+        sheet = self.sheet(table_id)
+        return () if sheet is None else tuple(self._with_vectors(one) for one in down_the_page(sheet))
+
     def _sheet(self, table_id: str) -> Sheet | None:
         table = self.tables.get(table_id)
         return Sheet.of(table) if table.rows and len(table.rows) * len(table.header) <= LARGEST else None
@@ -102,8 +119,9 @@ class Sheets:
 
     def _read(self, table_id: str, *, joined: bool) -> ReadTable | None:
         sheet = self.joined(table_id) if joined else self.sheet(table_id)
-        if sheet is None:
-            return None
+        return None if sheet is None else self._with_vectors(sheet)
+
+    def _with_vectors(self, sheet: Sheet) -> ReadTable:
         table = sheet.table
         title = " ".join(dict.fromkeys(part for part in (table.title, table.section) if part))
         texts = [spelled_out(column.header) or " " for column in sheet.columns] + [title or " "]
@@ -159,13 +177,23 @@ def plain_programs(
 ) -> list[TablePrograms]:
     """The programs over each of the tables, without what the reader of columns says."""
     found = []
+    stacks: dict[int, TableFacts] = {}
     for table_id, facts in tables:
         read = sheets.get(table_id, joined=joined)
+        for number in sheets.stacks.of(table_id) if joined else ():
+            stacks.setdefault(number, replace(facts, rows=()))
         if read is not None:
             if read.sheet.lies and facts.rows:
                 rank, _, chance = facts.rows[0]
                 facts = replace(facts, rows=((rank, 0, chance),))
             found.append(programs_of(reading, read.sheet, facts, read.headers, read.values))
+            elsewhere = replace(facts, rows=())
+            found += [
+                programs_of(reading, one.sheet, elsewhere, one.headers, one.values) for one in sheets.series(table_id)
+            ]
+    for number, facts in list(stacks.items())[:STACKS]:
+        read = sheets.stack(number)
+        found.append(programs_of(reading, read.sheet, facts, read.headers, read.values))
     return found
 
 
@@ -186,6 +214,11 @@ class TableAnswer:
         """Whether the answer is a value that stands in no cell."""
         return self.program.op in COMPUTING
 
+    @property
+    def rival(self) -> Rival:
+        """How it is read beside other answers."""
+        return rival_of(self.program, self.result)
+
     def citations(self) -> tuple[Citation, ...]:
         """The cells that were used."""
         sheet = self.program.sheet
@@ -199,7 +232,7 @@ class TableAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """From the trees' shares and what the reader of rivals says to the chance that an answer is right."""
+    """From the trees' shares to the chance that an answer is right."""
 
     temperature: float
     intercept: float
@@ -207,23 +240,11 @@ class Confidence:
     """Weight of the log-odds of the share."""
     doubts: Mapping[str, float]
     """Weights of features, by name (`DOUBTS`)."""
-    rival: float = 0.0
-    """Weight of the log-odds of the reader of rivals beside the logarithm of the trees' share."""
 
-    def weigh(self, shares: Sequence[float], odds: Sequence[float]) -> FloatArray:
-        """New shares of answers (A): those of the trees with the log-odds of the first ones, others get the least."""
-        if not len(shares):
-            return np.zeros(0, np.float32)
-        said = [own_odds(odds, at) for at in range(len(shares))]
-        scores = np.log(np.maximum(shares, 1e-9)) + self.rival * np.array(said)
-        found = np.exp(scores - scores.max())
-        return np.asarray(found / found.sum(), np.float32)
-
-    def of(self, share: float, odds: Sequence[float], own: float, features: FloatArray) -> float:
-        """The chance of an answer whose best program has these features; `own` are its log-odds among `odds`."""
-        known = doubts_of(odds, own, features)
+    def of(self, share: float, features: FloatArray) -> float:
+        """The chance of an answer with this share whose best program has these features."""
         said = self.intercept + self.share * log_odds(share)
-        said += sum(weight * known[DOUBTS.index(name)] for name, weight in self.doubts.items())
+        said += sum(weight * float(features[FEATURES.index(name)]) for name, weight in self.doubts.items())
         return float(1 / (1 + np.exp(-said)))
 
 
@@ -233,15 +254,9 @@ def log_odds(share: float) -> float:
     return float(np.log(share / (1 - share)))
 
 
-def own_odds(odds: Sequence[float], place: int) -> float:
-    """Those of an answer; the least ones for an answer that was not read."""
-    return float(odds[place] if place < len(odds) else min(odds, default=0.0))
-
-
-def doubts_of(odds: Sequence[float], own: float, features: FloatArray) -> list[float]:
+def doubts_of(features: FloatArray) -> list[float]:
     """What a confidence is read from beside the share (`DOUBTS`)."""
-    everything = float(np.logaddexp.reduce([0.0, *odds]))
-    return [*(float(features[FEATURES.index(name)]) for name in OF_PROGRAM), own, own - everything]
+    return [float(features[FEATURES.index(name)]) for name in DOUBTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,18 +281,12 @@ class Executed:
             sums[result.key] = sums.get(result.key, 0.0) + float(shares[number])
         return [(best[key], sums[key]) for key in sorted(best, key=lambda key: -sums[key])]
 
-    def rivals(self, best: Sequence[tuple[int, float]]) -> list[Rival]:
-        """The first of these answers as they are read side by side."""
-        return [Rival.of(self.programs[number], self.results[number]) for number, _ in best[:RIVALS]]
-
 
 class TableReader:
     """Reads whole tables; holds no state of a question, so threads may share it."""
 
-    def __init__(
-        self, trees: Trees, confidence: Confidence, sheets: Sheets, reader: ColumnReader, rivals: RivalReader
-    ) -> None:
-        self.trees, self.confidence, self.sheets, self.columns, self.rivals = trees, confidence, sheets, reader, rivals
+    def __init__(self, trees: Trees, confidence: Confidence, sheets: Sheets, reader: ColumnReader) -> None:
+        self.trees, self.confidence, self.sheets, self.columns = trees, confidence, sheets, reader
         self._used = [FEATURES.index(name) for name in trees.features]
 
     @classmethod
@@ -294,16 +303,14 @@ class TableReader:
         if unknown:
             raise ModelError(f"{folder}: was trained on {unknown[0]!r}, which this version lacks; train it again")
         try:
-            base = find_base_model()
-            reader = ColumnReader(base, folder / columns.FILE, runtime=runtime, threads=threads)
-            rivals = RivalReader(base, folder / RIVALS_FILE, runtime=runtime, threads=threads)
-            return cls(trees, Confidence(**card.values["confidence"]), sheets, reader, rivals)
+            reader = ColumnReader(find_base_model(), folder / columns.FILE, runtime=runtime, threads=threads)
+            return cls(trees, Confidence(**card.values["confidence"]), sheets, reader)
         except (KeyError, TypeError) as error:
             raise ModelError(f"{folder}: its card lacks the confidence ({error}); train it again") from error
 
     def over(self, sheets: Sheets) -> "TableReader":
         """The same models over other tables."""
-        return TableReader(self.trees, self.confidence, sheets, self.columns, self.rivals)
+        return TableReader(self.trees, self.confidence, sheets, self.columns)
 
     def read(self, question: str, vectors: TokenVectors, evidence: Evidence) -> list[TableAnswer]:
         """Answers from the tables of the evidence, likeliest first; none where no program has a result.
@@ -311,15 +318,13 @@ class TableReader:
         `vectors` are those of the question's tokens.
         """
         executed = self.executed(table_question(question, vectors), evidence)
-        best = executed.shares(self.confidence.temperature)
-        odds = self.rivals.read(question, executed.rivals(best)).tolist()
-        shares = self.confidence.weigh([share for _, share in best], odds)
-        found = []
-        for place in np.argsort(-shares, kind="stable").tolist():
-            number = best[place][0]
-            chance = self.confidence.of(float(shares[place]), odds, own_odds(odds, place), executed.features[number])
-            found.append(TableAnswer(executed.programs[number], executed.results[number], chance))
-        return found
+        return [
+            TableAnswer(
+                executed.programs[number], executed.results[number],
+                self.confidence.of(share, executed.features[number]),
+            )
+            for number, share in executed.shares(self.confidence.temperature)
+        ]  # fmt: skip
 
     def executed(self, asked: TableQuestion, evidence: Evidence) -> Executed:
         """The best programs by the trees that have a result."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,6 +144,12 @@ class Place:
         return self.table.rows[self.row][self.column]
 
 
+class Source(Protocol):
+    """Where the cells of a derived sheet stand."""
+
+    def places(self, row: int, column: int) -> "tuple[Place, ...]": ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A table, ready for questions. An infobox lies on its side: each attribute is a column of the only row."""
@@ -160,6 +167,8 @@ class Sheet:
     """The columns of first and last names, where people stand in two; the last own column then holds whole names."""
     joined: tuple[Joined, ...] = ()
     """What the last columns are in other tables, where some were joined."""
+    source: Source | None = field(default=None, repr=False)
+    """Where the cells stand, if the sheet was put together from others."""
 
     @classmethod
     def of(cls, table: Table) -> "Sheet":
@@ -167,7 +176,7 @@ class Sheet:
         lying = is_form(table)
         cells = [tuple(row[1] for row in table.rows)] if lying else list(table.rows)
         headers = tuple(row[0] for row in table.rows) if lying else table.header
-        columns = tuple(_column(header, tuple(row[at] for row in cells)) for at, header in enumerate(headers))
+        columns = tuple(column_of(header, tuple(row[at] for row in cells)) for at, header in enumerate(headers))
         first, last = _name_columns(columns)
         if first >= 0:
             columns = (*columns, _whole_name(columns[first], columns[last]))
@@ -177,13 +186,13 @@ class Sheet:
     @classmethod
     def _of(
         cls, table: Table, columns: tuple[SheetColumn, ...], counted: NDArray[np.bool_], names: tuple[int, ...],
-        joined: tuple[Joined, ...] = (),
+        joined: tuple[Joined, ...] = (), source: Source | None = None,
     ) -> "Sheet":  # fmt: skip
         values, postings = _values(columns)
         spellings: dict[tuple[str, int], list[str]] = {}
         for word in postings:
             spellings.setdefault((word[0], len(word)), []).append(word)
-        return cls(table, columns, counted, values, postings, spellings, names, joined)
+        return cls(table, columns, counted, values, postings, spellings, names, joined, source)
 
     def joining(self, others: Iterable[Joined]) -> "Sheet":
         """This table with columns of others beside its own; one that is called as another is gets the name of the
@@ -193,8 +202,15 @@ class Sheet:
             header = one.sheet.columns[one.column].header
             if header.casefold() in {column.header.casefold() for column in columns}:
                 header = f"{self.columns[one.by].header} {header}"
-            columns.append(_column(header, one.cells))
+            columns.append(column_of(header, one.cells))
         return self._of(self.table, tuple(columns), self.counted, self.names, joined) if joined else self
+
+    @classmethod
+    def made(
+        cls, table: Table, columns: tuple[SheetColumn, ...], counted: NDArray[np.bool_], source: Source
+    ) -> "Sheet":
+        """A sheet of columns that were put together, in the name of a table."""
+        return cls._of(table, columns, counted, (), source=source)
 
     @property
     def own(self) -> int:
@@ -213,6 +229,8 @@ class Sheet:
 
     def places(self, row: int, column: int) -> tuple[Place, ...]:
         """Where a cell stands; a whole name stands in two cells, a joined one in that which refers and in its own."""
+        if self.source is not None:
+            return self.source.places(row, column)
         if column >= self.own:
             joined = self.joined[column - self.own]
             other = int(joined.rows[row])
@@ -233,7 +251,7 @@ def _name_columns(columns: tuple[SheetColumn, ...]) -> tuple[int, int]:
 
 def _whole_name(first: SheetColumn, last: SheetColumn) -> SheetColumn:
     cells = (" ".join(f"{a} {b}".split()) for a, b in zip(first.cells, last.cells, strict=True))
-    return _column("name", tuple(cells))
+    return column_of("name", tuple(cells))
 
 
 def is_form(table: Table) -> bool:
@@ -241,7 +259,8 @@ def is_form(table: Table) -> bool:
     return table.kind is TableKind.INFOBOX and len(table.header) == 2
 
 
-def _column(header: str, cells: tuple[str, ...]) -> SheetColumn:
+def column_of(header: str, cells: tuple[str, ...]) -> SheetColumn:
+    """Cells with what they hold."""
     filled = [cell for cell in cells if cell.strip()]
     kind, values = Kind.TEXT, np.full(len(cells), np.nan)
     if filled:

@@ -71,7 +71,8 @@ _LEAST = (
     r"menor|menos|m[ií]nim|primer|m[aá]s (?:bajo|barat|pequeñ|cort|tempran|antigu)|最(?:少|低|小|早|短|轻|便宜)"
 )
 _NEGATED = (
-    r"\bnot\b|n['’]t\b|\bno\b|\bnone\b|\bno(?:body|thing)\b|\bempty\b|\bnever\b|\bwithout\b|\byet to\b|"
+    r"\bnot\b|n['’]t\b|\b(?:are|is|was|were|has|have|had|do|does|did|ca|wo|could|would|should)nt\b|\black(?:s|ed|ing)?\b|\bmissing\b|"
+    r"\bno\b|\bnone\b|\bno(?:body|thing)\b|\bempty\b|\bnever\b|\bwithout\b|\byet to\b|"
     r"\bshort of\b|\bfail|"
     r"\bstill (?:to|has to|have to|needs?)\b|\bnicht|\bkein|\bohne\b|\bfehl|"
     r"\bpas\b|\bsans\b|\bjamais\b|\bsin\b|\bnunca\b|\bfalta|没|未|不|无"
@@ -87,6 +88,35 @@ _ORDINALS = (
     (4, r"\bfourth\b|\b4th\b|viert|quatri[èe]me|cuart|第四"),
     (5, r"\bfifth\b|\b5th\b|fünft|cinqui[èe]me|quint|第五"),
 )
+_HOW_MANY = (
+    r"\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|zwei|drei|vier|fünf|sechs|zehn|deux|trois|quatre|cinq|dix|"
+    r"dos|tres|cuatro|cinco|seis|diez"
+)
+_NO_ORDER = (
+    r"(?!\s*(?:%|€|£|digits?|days?|weeks?|months?|years?|hours?|minutes?|tage|wochen|monate|jahre|jours|semaines|mois|"
+    r"ans|días|semanas|meses|años))"
+)
+_NO_MOST = r"(?!(?:for|inter|har|hon|pri|requ|b|t|gu|w|r|n|p|l|off)est\b|intérêt|tarde\b|temprano\b)"
+"""Words that end as superlatives do, and are none."""
+_FIRST_FEW = (
+    rf"\b(?:top|bottom|first|last|best|worst|latest|ersten|letzten|premi[eè]r[es]*|derni[eè]r[es]*|primer[oa]s|"
+    rf"últim[oa]s) (?P<behind>{_HOW_MANY})\b{_NO_ORDER}"
+    rf"|\b(?P<before>{_HOW_MANY}) (?:(?:most|least) \w+|{_NO_MOST}\w{{3,}}est|best|worst|"
+    rf"(?!Pf)\w{{4,}}sten|plus \w+|moins \w+|(?:\w+ )?(?:m[aá]s|menos) (?!tarde|temprano)\w+)\b"
+    r"|(?<!目)前(?P<unspaced>[二两三四五六七八九十]|\d{1,2})(?![天年月周日个月])|"
+    r"最[^，。？]{1,3}的(?P<most>[两三四五六七八九十]|\d{1,2})[个名种款家件]"
+)
+_WHOLE_ORDER = (
+    r"\b(?:old|small|short|low|cheap|earli|young|high|larg|long|big|new|lat)est (?:first\b|to \w+est\b)|"
+    r"\bfrom \w+est to \w+est\b|\b(?:in|by) order of\b|\bsorted (?:by|from|in)\b|\brank(?:ed)? (?:by|the|all)\b|"
+    r"\bsortiert|der reihe nach|\btriés\b|par ordre|\bordenad[oa]s\b|de mayor a menor|de menor a mayor|"
+    r"先后|从最[^，。？]{1,3}到最|排序|排一下"
+)
+_UNSPACED_NUMBERS = {word: number for number, word in enumerate("二三四五六七八九十", start=2)} | {"两": 2}
+MOST_FIRST = 12
+"""Rows that come first and are asked for together, at most."""
+WHOLE_ORDER = 30
+"""Rows of a whole order, at most: as many as an answer lists."""
 _ABOVE = (
     r"(?<!no )(?<!not )more than|over|above|"
     r"exceed\w*|after|since|from|"
@@ -208,6 +238,8 @@ class Wording:
     """Whether the time from one date to another may be asked for."""
     exists: bool = False
     """Whether it is asked if there is such a thing."""
+    few: int = 0
+    """How many that come first in an order are asked for together; 0 where only one is."""
 
     def has(self, cue: str) -> bool:
         """Whether a word speaks of it."""
@@ -216,7 +248,7 @@ class Wording:
     @property
     def orders(self) -> bool:
         """Whether something is asked that comes first in an order."""
-        return any(cue in self.cues for cue in ("most", "least", "either", "ordinal"))
+        return self.few > 0 or any(cue in self.cues for cue in ("most", "least", "either", "ordinal"))
 
 
 def wording_of(question: str) -> Wording:
@@ -232,7 +264,16 @@ def wording_of(question: str) -> Wording:
             cues["ordinal"] = found.span()
             break
     lasts, exists = (re.search(text, question, re.IGNORECASE) is not None for text in (_DURATION, _EXISTENCE))
-    return Wording(cues, place, tuple(_comparisons(question)), lasts, exists)
+    return Wording(cues, place, tuple(_comparisons(question)), lasts, exists, _few(question))
+
+
+def _few(question: str) -> int:
+    """How many are asked for that come first: "the three cheapest", "top 5"; as many as may be for a whole order."""
+    if found := re.search(_FIRST_FEW, question, re.IGNORECASE):
+        word = next(word for word in found.groups() if word).casefold()
+        number = int(word) if word.isdigit() else int(_UNSPACED_NUMBERS.get(word) or _NUMBER_WORDS[word])
+        return number if 2 <= number <= MOST_FIRST else 0
+    return WHOLE_ORDER if re.search(_WHOLE_ORDER, question, re.IGNORECASE) else 0
 
 
 def _comparisons(question: str) -> list[Comparison]:

@@ -25,6 +25,8 @@ SHEET = Sheet.of(
         ),
     )
 )  # fmt: skip
+TIED = Sheet.of(Table("tied", "Tied", ("Who", "Points"), (("Ann", "9"), ("Bo", "7"), ("Cy", "7"))))
+MANY = Sheet.of(Table("many", "Many", ("Who", "Points"), tuple((f"P{n}", f"{n}") for n in range(31))))
 ORDER, CUSTOMER, TOWN, UNITS, PAID, DUE = range(6)
 
 
@@ -47,6 +49,8 @@ def rows(*numbers: int, column: int = CUSTOMER) -> Match:
         (Program(SHEET, Op.EXTREME, (), CUSTOMER, UNITS, True), ("Marsh & Co",)),
         (Program(SHEET, Op.EXTREME, (), ORDER, UNITS, True, 2), ("A3",)),
         (Program(SHEET, Op.EXTREME, (), ORDER, DUE), ("A1",)),
+        (Program(SHEET, Op.EXTREME, (), ORDER, UNITS, True, -3), ("A2", "A3", "A1")),
+        (Program(SHEET, Op.EXTREME, (), CUSTOMER, DUE, False, -9), ("Linden Ltd", "Marsh & Co", "Otter")),
         (Program(SHEET, Op.MODE, (), CUSTOMER, descending=True), ("Linden Ltd",)),
         (Program(SHEET, Op.TOP_SUM, (), TOWN, UNITS, True), ("Corby",)),
         (Program(SHEET, Op.DIFFERENCE, (rows(1), rows(3)), UNITS), ("9",)),
@@ -92,6 +96,8 @@ def test_an_average_is_said_as_a_person_says_it_and_kept_as_it_is():
         Program(SHEET, Op.MODE, (), ORDER, descending=True),  # all as frequent
         Program(SHEET, Op.SUM, (), TOWN),  # no numbers
         Program(SHEET, Op.EXTREME, (), ORDER, UNITS, True, 9),  # no ninth
+        Program(TIED, Op.EXTREME, (), 0, 1, True, -2),  # the second and the third are level
+        Program(MANY, Op.EXTREME, (), 0, 1, True, -30),  # more than an answer lists
         Program(SHEET, Op.DIFFERENCE, (rows(0, 2), rows(1)), UNITS),  # of three rows
     ],
 )
@@ -333,3 +339,10 @@ def test_numbers_keep_their_digits(value, text):
 def test_the_first_of_the_day_is_found_by_its_time():
     first = execute(Program(ROTA, Op.EXTREME, (), 0, 1))
     assert first is not None and first.items == ("Di",)
+
+
+def test_two_orders_of_the_same_rows_are_two_answers():
+    up, down = (execute(Program(TIED, Op.EXTREME, (), 0, 1, way, -30)) for way in (False, True))
+    assert up.items == ("Bo", "Cy", "Ann")
+    assert down.items == ("Ann", "Bo", "Cy")
+    assert up.key != down.key

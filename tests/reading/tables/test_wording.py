@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.reading.tables.wording import wording_of
+from helios.reading.tables.wording import WHOLE_ORDER, wording_of
 
 
 @pytest.mark.parametrize(
@@ -127,3 +127,46 @@ def test_a_number_that_is_compared_with_asks_for_no_difference():
 def test_whether_there_is_such_a_thing(question):
     assert wording_of(question).exists
     assert not wording_of("does Ana work on Mondays").exists
+
+
+@pytest.mark.parametrize(
+    ("question", "few"),
+    [
+        ("the three cheapest services", 3),
+        ("top 5 projects by budget", 5),
+        ("the last four shows", 4),
+        ("two most expensive items", 2),
+        ("die drei teuersten Hunde", 3),
+        ("les trois plus chers", 3),
+        ("los tres más caros", 3),
+        ("最贵的三款茶", 3),
+        ("the fermenters from oldest to newest", WHOLE_ORDER),
+        ("put the vans in order of age", WHOLE_ORDER),
+        ("按进公司先后排一下", WHOLE_ORDER),
+        ("what happened in the last 3 days", 0),
+        ("the first year", 0),
+        ("which is the cheapest?", 0),
+        ("从4月到6月一共卖了多少", 0),
+        ("how many tries did Leicester score", 0),
+        ("cuánto costó el ordenador", 0),
+        ("has the drain been sorted", 0),
+        ("where is the new first aid kit", 0),
+        ("12 Forest Road", 0),
+        ("orders above 10 last year", 0),
+        ("two interest payments", 0),
+        ("vier Pfosten", 0),
+        ("tres días más tarde", 0),
+        ("the last four digits", 0),
+        ("前两天谁值班", 0),
+        ("目前三种", 0),
+    ],
+)
+def test_the_first_few_of_an_order(question, few):
+    assert wording_of(question).few == few
+
+
+@pytest.mark.parametrize(
+    "question", ["who hasnt paid", "which claims lack a receipt", "what is missing a label", "isn't in"]
+)
+def test_what_is_not(question):
+    assert wording_of(question).has("negated")

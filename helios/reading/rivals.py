@@ -1,9 +1,9 @@
-"""A small model that reads a question beside the best answers of programs, all at once: which one is it, or none?
+"""A small model that reads a question beside the best answers of all readers at once: which one is it, or none?
 
-    what do we pay for a gold service? | 85 : price , service gold | 3 : number of rows , level gold | ...
+    what do we pay for a gold service? | 85 : price , service gold ; prices | 21 : text , not fetched within 21 days ...
 
-The trees weigh each program by itself and read no value. This is the shared encoder with an adapter; an answer is read
-from the vectors of its tokens and of the separator after them.
+Every reader weighs its own answers by itself. This is the shared encoder with an adapter; an answer is read from the
+vectors of its tokens and of the separator after them.
 
 Shape legend: A answers, L tokens, D hidden size.
 """
@@ -18,21 +18,18 @@ from numpy.typing import NDArray
 from helios.models.base import BaseModel
 from helios.models.headed import HeadedEncoder, PlainTokenizer
 from helios.models.routes import Runtime
-from helios.reading.tables.headers import spelled_out
-from helios.reading.tables.matching import Match
-from helios.reading.tables.programs import SAID, Op, Program, Result
 
 FloatArray = NDArray[np.float32]
 FILE = "rivals.safetensors"
-ROLE = "table-rivals"
+ROLE = "answer-rivals"
 RIVALS = 8
-"""Answers that are read side by side."""
-MAX_TOKENS = 400
-QUESTION_TOKENS, ANSWER_TOKENS, DONE_TOKENS, WHERE_TOKENS, TITLE_TOKENS = 48, 10, 12, 16, 6
+"""Answers that are read side by side, if they fit."""
+MAX_TOKENS = 448
+QUESTION_TOKENS, ANSWER_TOKENS, DONE_TOKENS, WHERE_TOKENS, TITLE_TOKENS = 48, 12, 12, 26, 6
 SHOWN = 40
-"""Characters of a cell that are shown."""
-NAMING = 2
-"""Cells that name a row which is chosen by the evidence."""
+"""Characters of a cell that are shown; an answer shows three times as many."""
+AROUND = 50
+"""Characters to each side of an answer in a text that are shown."""
 HEADS = {"rival": (2, 1)}
 
 
@@ -42,40 +39,25 @@ class Rival:
 
     answer: str
     done: str
+    """Its column, what is computed, or that it stands in a text."""
     where: str
+    """What selects its rows, or the words around it."""
     title: str
 
     @classmethod
-    def of(cls, program: Program, result: Result) -> "Rival":
-        """The answer of a program, and how it comes about."""
-        table = program.sheet.table
-        title = " ".join(dict.fromkeys(filter(None, (Path(table.source).stem, table.title, table.section))))
-        where = " , ".join(_said(program, match) for match in program.matches)
-        return cls(result.text[: 3 * SHOWN], _done(program), where, title)
+    def in_text(cls, text: str, start: int, end: int, *, title: str) -> "Rival":
+        """Characters [start, end) of a sentence, with the words around them."""
+        return cls(text[start:end][: 3 * SHOWN], "text", _around(text, start, end), title)
 
 
-def _done(program: Program) -> str:
-    columns = program.sheet.columns
-    name = spelled_out(columns[program.column].header) if program.column >= 0 else ""
-    text = SAID[program.op].format(name=name, how="most" if program.descending else "least")
-    if program.order >= 0:
-        which = "largest" if program.descending else "smallest"
-        of = " sum of" if program.op is Op.TOP_SUM else ""
-        place = f" {program.place}." if program.place > 1 else ""
-        text += f" of{place} {which}{of} {spelled_out(columns[program.order].header)}"
-    return text
-
-
-def _said(program: Program, match: Match) -> str:
-    """A condition in words, with the cell that holds for it."""
-    columns = program.sheet.columns
-    row = int(np.argmax(match.rows))
-    if match.column < 0:
-        cells = [(column.header, column.cells[row]) for column in columns if column.cells[row].strip()]
-        return " ".join(f"{spelled_out(header)} {cell[:SHOWN]}" for header, cell in cells[:NAMING])
-    if match.operator in "=~≈" and match.values == 1:
-        return f"{spelled_out(columns[match.column].header)} {columns[match.column].cells[row][:SHOWN]}"
-    return match.text if match.operator not in "=~" else f"{columns[match.column].header} {match.text}"
+def _around(text: str, start: int, end: int) -> str:
+    """What stands near some characters, in whole words."""
+    first, last = max(0, start - AROUND), min(len(text), end + AROUND)
+    while first > 0 and not text[first - 1].isspace():
+        first -= 1
+    while last < len(text) and not text[last].isspace():
+        last += 1
+    return " ".join(text[first:last].split())
 
 
 class RivalTokeniser:

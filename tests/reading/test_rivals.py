@@ -1,14 +1,15 @@
-"""The reader of rivals: which of the answers of programs is right, with the packaged weights."""
+"""The reader of rivals: which of the answers of all readers is right, with the packaged weights."""
 
 import numpy as np
 import pytest
 
 from helios.errors import ModelError
 from helios.models.base import find_base_model
+from helios.reading.choice import WEIGHTS
+from helios.reading.rivals import FILE, MAX_TOKENS, Rival, RivalReader, RivalTokeniser
+from helios.reading.tables.beside import rival_of
 from helios.reading.tables.matching import matches_of, question_words
 from helios.reading.tables.programs import Op, Program, execute
-from helios.reading.tables.reader import WEIGHTS, Confidence
-from helios.reading.tables.rivals import FILE, MAX_TOKENS, Rival, RivalReader, RivalTokeniser
 from helios.reading.tables.sheet import Sheet
 from helios.reading.tables.wording import wording_of
 from helios.types import Table
@@ -58,12 +59,24 @@ def test_rivals_say_how_an_answer_comes_about():
     matches = matches_of(question, words, wording_of(question), sheet, [1])
     marta = next(match for match in matches if match.text == "marta")
     program = Program(sheet, Op.LOOKUP, (marta,), column=3)
-    assert Rival.of(program, execute(program)) == Rival("31000", "Salary", "Name Marta Brannoch", "staff_list Staff")
+    assert rival_of(program, execute(program)) == Rival("31000", "Salary", "Name Marta Brannoch", "staff_list Staff")
     (row,) = (match for match in matches if match.column < 0)
     program = Program(sheet, Op.LOOKUP, (row,), column=3)
-    assert Rival.of(program, execute(program)).where == "Name Ola Lind D.O.B. 1988-11-30"
+    assert rival_of(program, execute(program)).where == "Name Ola Lind D.O.B. 1988-11-30"
     program = Program(sheet, Op.EXTREME, (), column=0, order=3, descending=True)
-    assert Rival.of(program, execute(program)).done == "Name of largest Salary"
+    assert rival_of(program, execute(program)).done == "Name of largest Salary"
+    program = Program(sheet, Op.DIFFERENCE, (marta,), column=3, order=1)
+    assert rival_of(program, execute(Program(sheet, Op.COUNT, (marta,)))).done == "difference of Salary and D.O.B."
+
+
+def test_words_of_a_text_are_shown_with_those_around_them():
+    text = "Bikes that nobody fetches within 21 days of our message cost two pounds a day to store in the back yard."
+    start = text.index("two pounds")
+    rival = Rival.in_text(text, start, start + len("two pounds"), title="Workshop")
+    assert (rival.answer, rival.done, rival.title) == ("two pounds", "text", "Workshop")
+    assert (
+        rival.where == "nobody fetches within 21 days of our message cost two pounds a day to store in the back yard."
+    )
 
 
 def test_what_does_not_fit_is_left_out(reader):
@@ -73,15 +86,6 @@ def test_what_does_not_fit_is_left_out(reader):
     assert 0 < len(places) < 40
     assert len(reader.read("question " * 200, [long] * 40)) == len(places)
     assert not len(reader.read("what?", []))
-
-
-def test_shares_and_odds_are_weighed_together():
-    plain = Confidence(1.0, 0.0, 1.0, {}, rival=0.0)
-    assert plain.weigh([0.7, 0.3], [0.0, 9.0]) == pytest.approx([0.7, 0.3])
-    both = Confidence(1.0, 0.0, 1.0, {}, rival=1.0)
-    assert both.weigh([0.7, 0.3], [0.0, 9.0]).argmax() == 1
-    assert both.weigh([0.5, 0.3, 0.2], [1.0, 1.0]) == pytest.approx([0.5, 0.3, 0.2])  # not read: the least
-    assert not len(both.weigh([], []))
 
 
 def test_a_file_without_a_head_is_refused(tmp_path):
