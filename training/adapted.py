@@ -53,11 +53,12 @@ class AdaptedRecipe:
         self.model = AdaptedModel(self.base.folder, heads, rank=rank, scale=scale).to(torch.device(device))
         self.trained = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
-    def begin_from(self, path: Path, *, heads: bool = False) -> None:
-        """Take over the adapter of a file, and its heads where asked; ModelError for one of another rank or base."""
+    def begin_from(self, path: Path) -> None:
+        """Take over the adapter of a file, and its heads if it has them; ModelError for another rank or base."""
         scale, tensors = read_adapter(path)
+        own_heads = all(f"head.{name}.weight" in tensors for name in self.model.heads)
         with torch.no_grad():
-            for name, head in self.model.heads.items() if heads else ():
+            for name, head in self.model.heads.items() if own_heads else ():
                 assert isinstance(head, nn.Linear)
                 head.weight.copy_(tensors[f"head.{name}.weight"] / LENGTH)
                 head.bias.copy_(tensors[f"head.{name}.bias"])

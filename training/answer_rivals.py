@@ -14,7 +14,6 @@ from pydantic import Field
 from torch import Tensor
 
 from helios.config import Section
-from helios.models.adapters import read_adapter
 from helios.models.base import find_base_model
 from helios.reading.rivals import HEADS, ROLE, Rival, RivalTokeniser
 from helios.reading.tables.columns import FILE as COLUMNS_FILE
@@ -61,8 +60,7 @@ class RivalRecipe(AdaptedRecipe):
             seed=settings.train.seed, device=device,
         )  # fmt: skip
         if settings.start is not None:
-            own = read_adapter(settings.start)[1]
-            self.begin_from(settings.start, heads=all(f"head.{name}.weight" in own for name in HEADS))
+            self.begin_from(settings.start)
         self.lessons, self.settings = list(known), settings
         self.tokeniser = RivalTokeniser(find_base_model(None))
         self.lengths = [len(self.tokeniser.of(one.question, one.rivals)[0]) for one in self.lessons]

@@ -123,7 +123,7 @@ def train_passage_reader(
         raise TrainingError("set lessons, and indexes with a file of questions each: what to learn and to fit on")
     recipe = PassageRecipe(settings, device=device)
     if settings.start is not None:
-        recipe.begin_from(settings.start, heads=True)
+        recipe.begin_from(settings.start)
     for name, paths, how, batch in (
         ("before", settings.before, settings.first, settings.first_batch),
         ("run", settings.lessons, settings.train, settings.batch),

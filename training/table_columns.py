@@ -26,7 +26,6 @@ from torch.nn import functional as F
 
 from helios.engine import Engine
 from helios.index.durable import write_atomically
-from helios.models.adapters import read_adapter
 from helios.models.card import ModelCard, data_file, write_card
 from helios.reading.tables.candidates import TablePrograms
 from helios.reading.tables.columns import FILE, HEADS, UNSEEN, TableText, TableTokeniser, TokenisedTable
@@ -148,8 +147,7 @@ class ColumnRecipe(AdaptedRecipe):
             seed=settings.train.seed, device=device,
         )  # fmt: skip
         if settings.start is not None:
-            own = read_adapter(settings.start)[1]
-            self.begin_from(settings.start, heads=all(f"head.{name}.weight" in own for name in HEADS))
+            self.begin_from(settings.start)
         self.lessons, self.settings = list(known), settings
         tokeniser = TableTokeniser(self.base)
         self.tokenised = [tokeniser.of(one.question, one.table) for one in self.lessons]
