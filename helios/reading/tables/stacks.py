@@ -145,10 +145,13 @@ def _go_on(layers: Sequence[_Layer]) -> bool:
     """Whether tables have enough in common to stand one below the other: what names their rows, and more than names or
     three columns. A copy adds nothing."""
     shared = _shared(layers)
-    naming = next((at for at in range(len(layers[0].names)) if layers[0].kind(at) is Kind.TEXT), -1)
-    if naming not in (-1, *(numbers[0] for numbers in shared)) or _are_copies(layers[:-1], layers[-1], shared):
+    first, last = layers[0], layers[-1]
+    naming = next((at for at in range(len(first.names)) if first.kind(at) is Kind.TEXT), -1)
+    named = naming in (-1, *(numbers[0] for numbers in shared))
+    same = any(_same_things(first.things[numbers[0]], last.things[numbers[-1]]) for numbers in shared)
+    if not (named or same) or _are_copies(layers[:-1], last, shared):
         return False
-    only_two = len(shared) == LEAST_COLUMNS and any(layers[0].kind(numbers[0]) is not Kind.TEXT for numbers in shared)
+    only_two = len(shared) == LEAST_COLUMNS and any(first.kind(numbers[0]) is not Kind.TEXT for numbers in shared)
     return len(shared) > LEAST_COLUMNS or only_two
 
 

@@ -95,3 +95,9 @@ def test_copies_and_lists_of_other_things_are_left_apart():
     suppliers = Table("s", "S", ("Supplier", "Phone", "Email"), (("Cy", "3", "c@x"), ("Di", "4", "d@x")))
     found, _ = stacks(NEW, copy, customers, suppliers)
     assert not any(found.of(table.table_id) for table in (NEW, copy, customers, suppliers))
+
+
+def test_a_code_before_the_names_does_not_keep_lists_apart():
+    coded = replace(NEW, header=("Code", *NEW.header), rows=tuple((f"B{n}", *row) for n, row in enumerate(NEW.rows)))
+    sheet = stack(coded, OLD)
+    assert [column.header for column in sheet.columns] == ["list", "Loaf", "Shop price £"]
