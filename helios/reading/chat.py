@@ -86,6 +86,11 @@ class _Interrupts:
         if not importing:
             raise KeyboardInterrupt
 
+    def swallowed(self, what: "sys.UnraisableHookArgs") -> None:
+        """A library has swallowed an interrupt, which comes again: nothing to tell; anything else is told as ever."""
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(what)
+
     def heeded(self) -> None:
         """The interrupt has been caught, or what it was meant for is over: it does not come again."""
         if self._again is not None:
@@ -133,6 +138,7 @@ class Chat:
             self.console.print("Ask a question, or type /help. Ctrl-D leaves.")
         if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.SIG_DFL, None):
             signal.signal(signal.SIGINT, self._interrupts)
+            sys.unraisablehook = self._interrupts.swallowed
         while (line := self._line()) is not None:
             try:
                 if not self.take(line):
