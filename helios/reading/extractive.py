@@ -145,9 +145,11 @@ class ExtractiveReader:
         passages = None if reader is None else reader.passages(question, evidence, edges=self.edges)
         found = {Reading.SPAN: self._spans_of(question, vectors, evidence, passages)}
         if self.tables is not None:
-            found[Reading.TABLE] = [_of_table(question, one) for one in self.tables.read(question, vectors, evidence)]
+            read = self.tables.read(question, vectors, evidence)[:ANSWERS]
+            found[Reading.TABLE] = [_of_table(question, one) for one in read]
         if reader is not None and passages is not None:
-            found[Reading.PASSAGE] = [_of_passage(question, one) for one in reader.read(question, evidence, passages)]
+            told = reader.read(question, evidence, passages)[:ANSWERS]
+            found[Reading.PASSAGE] = [_of_passage(question, one) for one in told]
         if self.queries is not None and _link(evidence) < SURELY_LINKED:
             found[Reading.QUERY] = [_of_query(question, one) for one in self.queries.read(question, evidence)]
         kept = {one: [said for said in answers if span_key(said.answer.text)] for one, answers in found.items()}

@@ -5,8 +5,6 @@
 What was computed, of which rows, and the table: as much as tells it from the others.
 """
 
-from pathlib import Path
-
 import numpy as np
 
 from helios.reading.rivals import SHOWN, Rival
@@ -20,10 +18,8 @@ NAMING = 2
 
 def rival_of(program: Program, result: Result) -> Rival:
     """The answer of a program, and how it comes about."""
-    table = program.sheet.table
-    title = " ".join(dict.fromkeys(filter(None, (Path(table.source).stem, table.title, table.section))))
     where = " , ".join(_said(program, match) for match in program.matches)
-    return Rival(result.text[: 3 * SHOWN], _done(program), where, title)
+    return Rival(result.text[: 3 * SHOWN], _done(program), where, program.sheet.name)
 
 
 def _done(program: Program) -> str:

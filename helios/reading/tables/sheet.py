@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -211,6 +212,12 @@ class Sheet:
     ) -> "Sheet":
         """A sheet of columns that were put together, in the name of a table."""
         return cls._of(table, columns, counted, (), source=source)
+
+    @property
+    def name(self) -> str:
+        """What the table is called: by its file and its titles."""
+        said = (Path(self.table.source).stem, self.table.title, self.table.section)
+        return " ".join(dict.fromkeys(filter(None, said)))
 
     @property
     def own(self) -> int:

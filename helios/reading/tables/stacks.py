@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from threading import Lock
 
 import numpy as np
@@ -122,7 +121,7 @@ def stacked(sheets: Sequence[Sheet]) -> Sheet:
     """Tables one below the other: the columns that all share with the first one, after the name of the list."""
     shared = _shared([_Layer.of(sheet) for sheet in sheets])
     columns = [tuple(numbers[at] for numbers in shared) for at in range(len(sheets))]
-    names = [_list_name(sheet) for sheet in sheets]
+    names = [sheet.name for sheet in sheets]
     lists = tuple(name for name, sheet in zip(names, sheets, strict=True) for _ in range(sheet.size))
     cells = [column_of("list", lists)]
     for place, numbers in enumerate(columns[0]):
@@ -223,8 +222,3 @@ def _things(column: SheetColumn) -> frozenset[str]:
     if column.kind is not Kind.TEXT or 2 * column.distinct < len(column.cells):
         return frozenset()
     return frozenset(" ".join(cell.split()).casefold() for cell in column.cells) - {""}
-
-
-def _list_name(sheet: Sheet) -> str:
-    table = sheet.table
-    return " ".join(dict.fromkeys(filter(None, (Path(table.source).stem, table.title, table.section))))
