@@ -88,7 +88,7 @@ class OpenSnapshot:
     def pipeline(self) -> Pipeline:
         """The stages of a search; IndexFormatError where the configured encoder is not that of the index."""
         built = self.index.encoder
-        encoder = self.models.encoder(self.config)
+        encoder = self.models.encoder(self.config, self.index)
         for part in self.index.parts:
             if part.tokens.encoder["fingerprint"] != encoder.fingerprint:
                 raise IndexFormatError(

@@ -93,8 +93,9 @@ class _Whole:
                 "part can be cut: build it again"
             )
         (view,), (links,) = snapshot.parts, snapshot.links
-        encoder = load_encoder(BuildRequest(snapshot.directory, built_with(snapshot)))
+        loaded = load_encoder(BuildRequest(snapshot.directory, built_with(snapshot)))
         tokens = TokenStore(view.path("tokens"), codebook=view.codebook_path)
+        encoder = loaded.with_glossary(tokens.encoder.get("glossary"))
         if tokens.encoder["fingerprint"] != encoder.fingerprint:
             raise HeliosError(f"{snapshot.directory}: was built with another encoder ({tokens.encoder['name']})")
         analysis = Postings(view.path("lexical")).analysis

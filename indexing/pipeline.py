@@ -25,6 +25,7 @@ from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_ma
 from indexing.commit import commit_part, component_folder
 from indexing.disk import DISK_FULL, check_free_space
 from indexing.inputs import inputs_sha256, list_files
+from indexing.kept_words import keep_words, words_folder
 from indexing.memory import PeakMemory
 from indexing.progress import Progress, SilentProgress
 from indexing.stage import (
@@ -221,6 +222,7 @@ class _Build:
             records=self.records,
         )
         self.journal.note("commit", generation=manifest.generation, content=manifest.content_hash())
+        keep_words(self.work / "link", words_folder(self.out), manifest.parts[-1])
         for stage in self.stages:
             remove_tree(self.work / stage.name / "out")
         return manifest

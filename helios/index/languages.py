@@ -119,13 +119,13 @@ class Analysis:
         if folded.isascii():
             return [self.stem(word) for word in _WORD.findall(folded)]
         if not self.bigrams or not _UNSPACED.search(folded):
-            return [self.stem(word) for word in _WORD.findall(_without_accents(folded))]
+            return [self.stem(word) for word in _WORD.findall(without_accents(folded))]
         found: list[str] = []
         for run in _RUNS.findall(unicodedata.normalize("NFKC", folded)):
             if _UNSPACED.match(run):
                 found += [run[at : at + 2] for at in range(max(1, len(run) - 1))]
             else:
-                found += [self.stem(word) for word in _WORD.findall(_without_accents(run))]
+                found += [self.stem(word) for word in _WORD.findall(without_accents(run))]
         return found
 
     def stem(self, word: str) -> str:
@@ -150,7 +150,8 @@ def _stemmed(languages: tuple[str, ...], word: str) -> str:
     return word
 
 
-def _without_accents(text: str) -> str:
+def without_accents(text: str) -> str:
+    """A text whose letters have lost their accents."""
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 

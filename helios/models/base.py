@@ -30,6 +30,11 @@ class BaseModel:
     source: str
     sha256: str
 
+    @property
+    def is_english(self) -> bool:
+        """Whether it is the default one, which has read English alone."""
+        return self.sha256 == WEIGHTS_SHA256
+
 
 def find_base_model(configured: str | None = None) -> BaseModel:
     """The base encoder: the configured one, or the installed package, the local hub cache, the hub, in this order.

@@ -4,6 +4,7 @@ Documents go through the fastest route that the machine has (OpenVINO in bf16, t
 questions always in fp32, where 20 tokens cost milliseconds.
 """
 
+import copy
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from helios.errors import ModelError
 from helios.models.base import NAME, WEIGHTS_SHA256, BaseModel, find_base_model
 from helios.models.checkpoint import Checkpoint, read_checkpoint, read_config
+from helios.models.glossary import Tokens, gloss, glossaries_digest, tokens_of
 from helios.models.routes import Route, Runtime, document_route, question_route
 from helios.models.vocabulary import Vocabulary
 from helios.once import once
@@ -73,6 +75,9 @@ class TokenEncoder(Protocol):
     def token_spans(self, text: str) -> NDArray[np.int32]:
         """The spans that `encode_documents` would give, without running the model."""
 
+    def places_words(self, text: str) -> bool:
+        """Whether `token_spans` can say where the tokens of a stored text are."""
+
     def for_pairs(self) -> "TokenEncoder":
         """The same model for texts of two nodes, which keeps twice as many tokens as far as the model can read."""
 
@@ -109,6 +114,8 @@ class MiniLMEncoder:
         self._keep = vocabulary.keep
         self._blank = vocabulary.blank
         self._windows = Windows.of(self._tokenizer, max_tokens=max_tokens, count=windows)
+        self.glossary: str | None = None
+        self._weights_of: MiniLMEncoder | None = None
 
     @classmethod
     def load(
@@ -148,8 +155,26 @@ class MiniLMEncoder:
         files += [self.adapter] if self.adapter else []
         return sha256(settings.encode() + b"".join(file.read_bytes() for file in files)).hexdigest()
 
+    @property
+    def record(self) -> dict[str, str]:
+        """What an index notes of the encoder of its vectors."""
+        found = {"name": self.name, "fingerprint": self.fingerprint}
+        return found if self.glossary is None else {**found, "glossary": self.glossary}
+
+    def with_glossary(self, digest: str | None) -> "MiniLMEncoder":
+        """The same model, to which other languages than English are read word by word in English
+        (`helios.models.glossary`); with None they are read as they stand, as by indexes that note no glossary.
+
+        The digest of other glossaries than the installed ones changes nothing but what is known of the places of words.
+        """
+        if digest == self.glossary:
+            return self
+        view = copy.copy(self)
+        view.glossary, view._weights_of = digest, self._weights_of or self
+        return view
+
     def encode_documents(self, texts: Sequence[str]) -> Iterator[TokenVectors]:
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        encodings = self._encodings(texts)
         windows = [self._windows.of_text(encoding.ids) for encoding in encodings]
         vectors = self._documents.encode([window.ids for own in windows for window in own])
         for encoding, own in zip(encodings, windows, strict=True):
@@ -158,22 +183,26 @@ class MiniLMEncoder:
 
     def encode_question(self, question: str) -> TokenVectors:
         text = question.encode("utf-8", "replace").decode()  # half of a character is no text
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        (encoding,) = self._encodings([text])
         (window,) = self._windows.first(encoding.ids)
         (vectors,) = self._questions.encode([window.ids])
         tokens = self._tokens(vectors[window.first : window.first + window.count], encoding)
         return tokens.first(MAX_QUESTION_TOKENS)
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        (encoding,) = self._encodings([text])
         return self._spans(encoding, self._kept(encoding))
 
+    def places_words(self, text: str) -> bool:
+        return self.glossary in (None, glossaries_digest()) or gloss(text) is None
+
     def for_pairs(self) -> "MiniLMEncoder":
-        return MiniLMEncoder(
+        pairs = MiniLMEncoder(
             self.base, adapter=self.adapter, runtime=self.runtime,
             max_tokens=min(2 * self.max_tokens, self.config.max_position_embeddings), windows=self.windows,
             batch_tokens=self.batch_tokens, threads=self.threads,
         )  # fmt: skip
+        return pairs.with_glossary(self.glossary)
 
     def load_ahead(self, *, documents: bool) -> None:
         """Read and compile now what the first question, or the first document, would wait for."""
@@ -181,12 +210,12 @@ class MiniLMEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> int:
         """Tokens that the texts would be stored as."""
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        encodings = self._encodings(texts)
         return sum(max(1, len(self._kept(encoding))) for encoding in encodings)
 
     def token_ids(self, texts: Sequence[str]) -> Iterator[NDArray[np.int32]]:
         """The token numbers that `encode_documents` would give for every text, without running the model."""
-        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+        for encoding in self._encodings(texts):
             kept = self._kept(encoding)
             ids = np.array(encoding.ids, np.int32)[kept] if len(kept) else self._windows.first([])[0].ids[:1]
             yield np.asarray(ids, np.int32)
@@ -197,8 +226,10 @@ class MiniLMEncoder:
 
         found, odd = np.zeros(self.vocabulary_size, np.int32), list(texts)
         if len(texts) > FEW_TEXTS and self._splits_words:
-            found, left = count_holders(texts, self._tokenizer, self._keep, room=self._windows.room)
-            odd = [texts[number] for number in left]
+            odd = [] if self.glossary is None else [text for text in texts if gloss(text) is not None]
+            plain = list(texts) if not odd else [text for text in texts if gloss(text) is None]
+            found, left = count_holders(plain, self._tokenizer, self._keep, room=self._windows.room)
+            odd += [plain[number] for number in left]
         for ids in self.token_ids(odd):
             found[np.unique(ids)] += 1
         return found
@@ -211,24 +242,30 @@ class MiniLMEncoder:
 
     def cut_tokens(self, texts: Sequence[str]) -> list[int]:
         """Of each text how many tokens no window reads."""
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        encodings = self._encodings(texts)
         return [max(0, len(encoding.ids) - self._windows.room) for encoding in encodings]
 
     def tokenise(self, texts: Sequence[str]) -> list[tuple[list[int], NDArray[np.int64]]]:
         """For every text the token numbers that the model reads first, and which of them are kept as vectors."""
         found = []
-        for encoding in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+        for encoding in self._encodings(texts):
             (window,) = self._windows.first(encoding.ids)
             kept = self._kept(encoding)
             kept = kept[kept < window.count] + window.first
             found.append((window.ids, kept if len(kept) else np.zeros(1, np.int64)))
         return found
 
-    def _kept(self, encoding: Any) -> NDArray[np.int64]:
+    def _encodings(self, texts: Sequence[str]) -> Sequence[Tokens]:
+        if self.glossary is not None:
+            return tokens_of(self._tokenizer, texts)
+        found: Sequence[Tokens] = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return found
+
+    def _kept(self, encoding: Tokens) -> NDArray[np.int64]:
         """Places of the tokens of a text that are stored, of those that some window reads."""
         return np.flatnonzero(self._keep[np.array(encoding.ids[: self._windows.room], np.int64)])
 
-    def _tokens(self, vectors_LD: FloatArray, encoding: Any) -> TokenVectors:
+    def _tokens(self, vectors_LD: FloatArray, encoding: Tokens) -> TokenVectors:
         """Kept tokens of a text from the vectors of all that were read; the first special one if there is no other."""
         kept = self._kept(encoding)
         if not len(kept):
@@ -236,7 +273,7 @@ class MiniLMEncoder:
         kept = kept[kept < len(vectors_LD)]
         return TokenVectors(vectors_LD[kept], np.array(encoding.ids, np.int32)[kept], self._spans(encoding, kept))
 
-    def _spans(self, encoding: Any, kept: NDArray[np.int64]) -> NDArray[np.int32]:
+    def _spans(self, encoding: Tokens, kept: NDArray[np.int64]) -> NDArray[np.int32]:
         if not len(kept):
             return np.zeros((1, 2), np.int32)
         spans = np.array(encoding.offsets, np.int32).reshape(-1, 2)
@@ -258,6 +295,8 @@ class MiniLMEncoder:
     @once
     def _documents(self) -> Route:
         """The fastest way through this machine."""
+        if self._weights_of is not None:
+            return self._weights_of._documents
         return document_route(
             lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=self.batch_tokens,
             fingerprint=self.fingerprint,
@@ -266,6 +305,8 @@ class MiniLMEncoder:
     @once
     def _questions(self) -> Route:
         """The most exact one, of one thread: a question is too short to share out."""
+        if self._weights_of is not None:
+            return self._weights_of._questions
         return question_route(lambda: self._checkpoint, self.runtime, fingerprint=self.fingerprint)
 
 

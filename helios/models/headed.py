@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from helios.errors import ModelError
 from helios.models.base import BaseModel
 from helios.models.checkpoint import read_checkpoint, read_config, read_tensors
+from helios.models.glossary import Tokens, tokens_of
 from helios.models.routes import Route, Runtime, document_route
 from helios.models.vocabulary import Vocabulary
 from helios.once import once
@@ -24,12 +25,20 @@ class PlainTokenizer:
 
     def __init__(self, base: BaseModel) -> None:
         self.tokenizer = Vocabulary.of(base.folder).tokenizer
+        self._is_english = base.is_english
         marks: Any = [self.tokenizer.token_to_id(mark) for mark in ("[CLS]", "[SEP]")]
         self.opening, self.separator = marks
 
-    def ids(self, text: str, most: int) -> list[int]:
-        """The first tokens of a text."""
-        found: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids[:most]
+    def ids(self, text: str, most: int, language: str = "") -> list[int]:
+        """The first tokens of a text, which is in this language, or in the one that it tells."""
+        (found,) = self.tokens([text], language)
+        return found.ids[:most]
+
+    def tokens(self, texts: Sequence[str], language: str = "") -> Sequence[Tokens]:
+        """All tokens of every text; the default base reads other languages word by word in English."""
+        if self._is_english:
+            return tokens_of(self.tokenizer, texts, language)
+        found: Sequence[Tokens] = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return found
 
 

@@ -12,7 +12,6 @@ Shape legend: L tokens, n tokens of the passage, D hidden size.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,18 +74,15 @@ class WindowTokeniser:
         questions = list(dict.fromkeys(question for question, _ in asked))
         heads = {
             question: [self._plain.opening, *one.ids[:QUESTION_TOKENS], self._plain.separator]
-            for question, one in zip(questions, self._tokenised(questions), strict=True)
+            for question, one in zip(questions, self._plain.tokens(questions), strict=True)
         }
         found = []
-        for (question, _), text in zip(asked, self._tokenised([text for _, text in asked]), strict=True):
+        for (question, _), text in zip(asked, self._plain.tokens([text for _, text in asked]), strict=True):
             head = heads[question]
             room = MAX_TOKENS - len(head) - 1
             spans = np.array(text.offsets[:room], np.int32).reshape(-1, 2)
             found.append(TokenisedWindow([*head, *text.ids[:room], self._plain.separator], len(head), spans))
         return found
-
-    def _tokenised(self, texts: list[str]) -> Any:
-        return self._plain.tokenizer.encode_batch(texts, add_special_tokens=False)
 
 
 @dataclass(frozen=True, slots=True)

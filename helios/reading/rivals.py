@@ -10,12 +10,14 @@ Shape legend: A answers, L tokens, D hidden size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.models.base import BaseModel
+from helios.models.glossary import language_of
 from helios.models.headed import HeadedEncoder, PlainTokenizer
 from helios.models.routes import Runtime
 
@@ -68,8 +70,9 @@ class RivalTokeniser:
 
     def of(self, question: str, rivals: Sequence[Rival]) -> tuple[list[int], list[tuple[int, int]]]:
         """Token numbers, and (first, separator) of each answer that fits."""
-        named, end = self._plain.ids, self._plain.separator
-        ids = [self._plain.opening, *named(question, QUESTION_TOKENS), end]
+        said = " ; ".join(f"{one.answer} {one.done} {one.where} {one.title}" for one in rivals)
+        named, end = partial(self._plain.ids, language=language_of(said)), self._plain.separator
+        ids = [self._plain.opening, *self._plain.ids(question, QUESTION_TOKENS), end]
         places = []
         for rival in rivals:
             title = named(rival.title.translate(_IN_TITLE), TITLE_TOKENS)

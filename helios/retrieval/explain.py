@@ -70,6 +70,8 @@ def _against(
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Similarities of vectors with a node's tokens, (Q, tokens), and what of its text each token is."""
     similarities = vectors_QD @ index.tokens.vectors(number).T
+    if not encoder.places_words(node.text):
+        return similarities, np.zeros((similarities.shape[1], 2), np.int32)
     spans = encoder.token_spans(node.text)
     if not 0 < similarities.shape[1] <= len(spans):
         raise IndexFormatError(

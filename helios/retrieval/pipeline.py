@@ -75,12 +75,14 @@ class Models:
 
     def pipeline(self, config: Config, index: IndexReader) -> Pipeline:
         """The stages that the settings ask for, for an index; ModelError or ConfigError for what cannot be used."""
-        encoder, fused = self.encoder(config), self.fused(config)
+        encoder, fused = self.encoder(config, index), self.fused(config)
         advanced = config.advanced.search
         scorer: EdgeScorer
         if advanced.edges == "joint":
             ranking = None
-            joint = self._once(("joint", encoder.fingerprint), lambda: JointEdges(encoder.for_pairs()))
+            joint = self._once(
+                ("joint", encoder.fingerprint, encoder.glossary), lambda: JointEdges(encoder.for_pairs())
+            )
             retrieval: Stage = JointRetrieval(joint, fused, advanced.candidates, advanced.exact, advanced.joint_depth)
             scorer = joint.scorer(fused)
         else:
@@ -88,13 +90,13 @@ class Models:
             key = ("retrieve", advanced)
             retrieval = self._once(key, lambda: EdgeRetrieval(fused.scale, advanced.candidates, advanced.exact))
             scorer = ranking or self._once(("fused edges", id(fused)), lambda: FusedEdges(fused.scale))
-        rerank = self.reranking(config, ranking)
+        rerank = self.reranking(config, ranking, index)
         stages = [retrieval, ranking, rerank, self.documents(config), self.expansion(config, scorer, rerank)]
         stages += [self.refinement(config, scorer), self.spreading(config)]
         return Pipeline(tuple(stage for stage in stages if stage is not None), fused, encoder)
 
-    def encoder(self, config: Config) -> MiniLMEncoder:
-        """The token encoder of questions."""
+    def encoder(self, config: Config, index: IndexReader | None = None) -> MiniLMEncoder:
+        """The token encoder of questions, which reads other languages as the texts of the index were read."""
         settings, more = config.encoder, config.advanced.encoder
 
         def load() -> MiniLMEncoder:
@@ -105,7 +107,11 @@ class Models:
             self._ahead.submit(encoder.load_ahead, documents=False)
             return encoder
 
-        return self._once(("encoder", settings, more), load)
+        encoder = self._once(("encoder", settings, more), load)
+        if index is None:
+            return encoder
+        glossary = index.encoder.get("glossary")
+        return self._once(("encoder", settings, more, glossary), lambda: encoder.with_glossary(glossary))
 
     def fused(self, config: Config) -> FusedModel:
         """The fused score."""
@@ -121,20 +127,21 @@ class Models:
             lambda: load_ranking(folder, first=first, scale=fused.scale, needs=needs),
         )
 
-    def reranking(self, config: Config, ranking: Ranking | None) -> Stage | None:
+    def reranking(self, config: Config, ranking: Ranking | None, index: IndexReader) -> Stage | None:
         """g_e; late interaction needs a learned ranking before it."""
         settings, more = config.rerank, config.advanced.rerank
         if settings.backend == "late-interaction":
-            return None if ranking is None else self.late_reranking(config)
+            return None if ranking is None else self.late_reranking(config, index)
         reranker = self._pair_reranker("edge", config)
         if reranker is None:
             return None
         key = ("rerank", settings, more, config.encoder)
         return self._once(key, lambda: PairReranking(reranker, more.weight, settings.edges, more.deadline_ms))
 
-    def late_reranking(self, config: Config) -> LateReranking | None:
-        """g_e by late interaction."""
+    def late_reranking(self, config: Config, index: IndexReader) -> LateReranking | None:
+        """g_e by late interaction, which reads other languages as the texts of the index were read."""
         settings, more, encoder = config.rerank, config.advanced, config.encoder
+        glossary = index.encoder.get("glossary")
 
         def load() -> LateReranking | None:
             stage = load_late_reranking(
@@ -146,7 +153,9 @@ class Models:
                 self._ahead.submit(stage.reading.encoder.load_ahead, documents=True)
             return stage
 
-        return self._once(("late", settings, more.rerank, encoder, more.encoder.max_tokens), load)
+        key = ("late", settings, more.rerank, encoder, more.encoder.max_tokens)
+        stage = self._once(key, load)
+        return stage and self._once((*key, glossary), lambda: stage.with_glossary(glossary))
 
     def expansion(self, config: Config, scorer: EdgeScorer, rerank: Stage | None) -> Stage | None:
         """Node expansion, with g_n as its scorer of seeds where one is asked for."""

@@ -17,14 +17,16 @@ from helios.config import Config, load_config
 from helios.corpus import CorpusStore
 from helios.errors import HeliosError
 from helios.index.lock import WriteLock
-from helios.index.manifest import BUILD_FOLDER, Manifest, Part, read_manifest
+from helios.index.manifest import Manifest, Part, read_manifest
 from helios.index.products import load_kernels
 from helios.index.reader import Corpus, IndexReader
 from helios.index.settings import search_settings
 from helios.index.snapshot import Snapshot, remove_retired
+from helios.index.tokens import encoder_record
 from helios.models.encoder import MiniLMEncoder
 from helios.once import once
 from indexing.disk import DISK_FULL
+from indexing.kept_words import words_folder
 from indexing.living.change import Change, Reject
 from indexing.living.compaction import SMALL, due, groups, holds, merged, with_merged
 from indexing.living.draft import Draft, Numbers
@@ -208,14 +210,18 @@ class Index:
 
     @once
     def encoder(self) -> MiniLMEncoder:
-        """The encoder of the index."""
+        """The encoder of the index, which reads other languages as its newest part was read."""
         load_kernels()  # whatever needs the encoder runs compiled code next
-        return load_encoder(BuildRequest(self.directory, self.config, self.workers))
+        encoder = load_encoder(BuildRequest(self.directory, self.config, self.workers))
+        parts = read_manifest(self.directory).parts
+        if not parts:
+            return encoder
+        return encoder.with_glossary(encoder_record(self.directory / parts[-1].folder / "tokens").get("glossary"))
 
     @once
     def links(self) -> Links:
         """What decides links."""
-        return Links(self.config, self.directory / BUILD_FOLDER / "words")
+        return Links(self.config, words_folder(self.directory))
 
     def sync(self, folder: Path | str, reading: Reading | None = None, *, dry_run: bool = False) -> Change:
         """Bring the index to what a folder holds now: files that are new are added, changed ones read again.

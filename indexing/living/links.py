@@ -20,6 +20,7 @@ from helios.models.linker.linker import TableLinks
 from helios.models.linker.passages import words_of
 from helios.models.linker.routes import Routes
 from helios.once import once
+from indexing.kept_words import make_room, words_path
 from indexing.linking import LinkArrays, likely_links, link_block
 from indexing.living.draft import Numbers
 from indexing.living.mentions import (
@@ -187,7 +188,7 @@ class Links:
     def _words_of(self, part: PartFiles) -> PassageWords:
         key = part.view.part.name, part.view.part.corpus_sha256
         if key not in self._words:
-            path = self._kept / f"{key[0]}-{key[1][:16]}.npz"
+            path = words_path(self._kept, part.view.part)
             words = PassageWords.load(path)
             if words is None or words.passage_count != len(part.corpus.passages):
                 words = words_of((passage.title, passage.text) for passage in part.corpus.passages)
@@ -197,9 +198,7 @@ class Links:
 
     def _keep(self, words: PassageWords, path: Path) -> None:
         """Keep the words of a part for later processes, in place of those of an earlier part of its name."""
-        self._kept.mkdir(parents=True, exist_ok=True)
-        for old in self._kept.glob(f"{path.name.partition('-')[0]}-*"):
-            old.unlink(missing_ok=True)
+        make_room(path)
         temporary = path.with_suffix(f".{os.getpid()}")
         words.save(temporary)
         temporary.replace(path)

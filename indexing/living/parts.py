@@ -52,7 +52,8 @@ class Codec:
                 f"configured encoder is another ({encoder.fingerprint[:12]}): set encoder.model and encoder.adapter to "
                 "those that it was built with"
             )
-        return cls(encoder, view.codebook, reader.parts[-1].tokens.quantiser, reader.parts[0].postings.analysis)
+        own = encoder.with_glossary(stored.get("glossary"))
+        return cls(own, view.codebook, reader.parts[-1].tokens.quantiser, reader.parts[0].postings.analysis)
 
 
 def write_part(folder: Path, scratch: Path, codec: Codec, *, chunk: int, progress: Progress) -> int:
@@ -72,8 +73,7 @@ def write_part(folder: Path, scratch: Path, codec: Codec, *, chunk: int, progres
             chunks.append(scratch / f"tokens-{len(chunks):06d}.npz")
             np.savez(chunks[-1], allow_pickle=False, **quantised)
             meter.advance(stop - start)
-        described = {"name": encoder.name, "fingerprint": encoder.fingerprint}
-        tokens = write_tokens(chunks, codec.quantiser, folder / "tokens", encoder=described)
+        tokens = write_tokens(chunks, codec.quantiser, folder / "tokens", encoder=encoder.record)
         for path in chunks:
             path.unlink()
     with progress.stage("lexical") as meter:

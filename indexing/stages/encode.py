@@ -14,6 +14,7 @@ from helios.index.manifest import ModelEntry
 from helios.index.quantiser import Quantiser
 from helios.index.tokens import write_tokens
 from helios.models.encoder import FloatArray, MiniLMEncoder
+from helios.models.glossary import glossaries_digest
 from indexing.encoding import (
     EncodedNodes,
     encode_nodes,
@@ -45,7 +46,7 @@ class CodebookStage:
 
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The encoder's weights."""
-        return {"encoder": load_encoder(request).fingerprint}
+        return {"encoder": load_encoder(request).record}
 
     def run(self, context: StageContext) -> StageResult:
         """Fit centroids and scales; the vectors of a corpus that is its own sample are kept for encoding."""
@@ -110,7 +111,7 @@ class EncodeStage:
 
     def fingerprint(self, request: BuildRequest) -> dict[str, Any]:
         """The encoder's weights."""
-        return {"encoder": load_encoder(request).fingerprint}
+        return {"encoder": load_encoder(request).record}
 
     def run(self, context: StageContext) -> StageResult:
         """Encode what is missing, join the chunks."""
@@ -134,7 +135,7 @@ class EncodeStage:
                 context.meter.advance(stop - number * size)
             if saving is not None:
                 saving.result()
-        described = {"name": encoder.name, "fingerprint": encoder.fingerprint}
+        described = encoder.record
         tokens = write_tokens(
             [chunks.path(number) for number in range(chunks.total)], quantiser, context.out, encoder=described
         )
@@ -165,9 +166,10 @@ def _cut(chunks: Chunks) -> dict[str, int]:
 
 
 def load_encoder(request: BuildRequest) -> MiniLMEncoder:
-    """The encoder that the settings name."""
+    """The encoder that the settings name, with the installed glossaries."""
     settings, more = request.config.encoder, request.config.advanced.encoder
-    return MiniLMEncoder.load(
+    encoder = MiniLMEncoder.load(
         settings.model, adapter=settings.adapter, runtime=settings.runtime, max_tokens=more.max_tokens,
         windows=more.windows, batch_tokens=more.batch_tokens, threads=request.workers,
     )  # fmt: skip
+    return encoder.with_glossary(glossaries_digest() if encoder.base.is_english else None)

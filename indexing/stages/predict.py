@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from helios.corpus import CorpusStore
-from helios.models.linker.linker import TableLinker
+from helios.models.linker.linker import PASSAGES, TableLinker
+from helios.models.linker.passages import WORDS
+from indexing.kept_words import NAME
 from indexing.linking import LinkingJob, link_chunks
 from indexing.stage import StageContext
 from indexing.workers import exit_with_parent
@@ -43,6 +45,9 @@ def predicted_links(
         build=os.getpid(),
     )
     job.prepare()
+    words = job.workdir / PASSAGES / WORDS
+    if words.is_file():  # a build that goes on has kept them already
+        words.replace(context.keep / NAME)
     found = link_chunks(job, list(ranges.values()), workers=context.workers)
     for number, links in zip(ranges, found, strict=True):
         yield (

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 WEIGHTS = Path(__file__).parent / "weights"
 _COMPLETE = "complete.json"
+PASSAGES = "passages"
+"""Where a prepared folder has the index of passages."""
 Array = npt.NDArray[Any]
 
 
@@ -115,7 +117,7 @@ class Linker:
             if workdir.exists():
                 shutil.rmtree(workdir)
             pairs = ((passage.title, passage.text) for passage in store.passages)
-            index = PassageIndex.build(pairs, workdir / "passages")
+            index = PassageIndex.build(pairs, workdir / PASSAGES)
             bound, words = bind(self.aliases, index)
             _save_bound(bound, workdir / "aliases.npz")
             made = routes or Routes()
@@ -134,7 +136,7 @@ class Linker:
         """Open a prepared folder; passages stay memory-mapped."""
         if not (workdir / _COMPLETE).is_file():
             raise ModelError(f"{workdir}: not a prepared linker folder; call Linker.prepare first")
-        index = PassageIndex.open(workdir / "passages")
+        index = PassageIndex.open(workdir / PASSAGES)
         meta = json.loads((workdir / _COMPLETE).read_text(encoding="utf-8"))
         routes = Routes(**meta.get("routes", {})).open(workdir)
         return TableLinker(self, index, _load_bound(workdir / "aliases.npz"), meta["words"], routes)

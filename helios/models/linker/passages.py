@@ -22,6 +22,8 @@ from helios.models.linker.forward import PassageWords
 from helios.models.linker.text import split_disambiguator, tokens, type_noun
 
 FORMAT = 2
+WORDS = "words.npz"
+"""The words of the passages as they were read, beside the index of them."""
 MAX_TEXT_TOKENS = 160
 REFERENCE_PASSAGES = 178_775
 FULL, BASE, HEAD, ACRONYM = 1, 2, 4, 8
@@ -69,6 +71,7 @@ class PassageIndex:
         """Index (title, text) pairs in passage-number order into `folder` and open it."""
         folder.mkdir(parents=True, exist_ok=True)
         words = words_of(passages)
+        words.save(folder / WORDS)
         for name, values in inverted(words)._asdict().items():
             np.save(folder / f"{name}.npy", values)
         meta = {"format": FORMAT, "vocabulary": list(words.vocabulary), "type_names": list(words.type_names)}

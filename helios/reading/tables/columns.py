@@ -11,6 +11,7 @@ Shape legend: C columns, N programs, L tokens, D hidden size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.models.base import BaseModel
+from helios.models.glossary import language_of
 from helios.models.headed import HeadedEncoder, PlainTokenizer
 from helios.models.routes import Runtime
 from helios.reading.tables.headers import spelled_out
@@ -100,9 +102,10 @@ class TableTokeniser:
 
     def of(self, question: str, table: TableText) -> TokenisedTable:
         """Question, title, and as many columns as fit."""
-        end, named = [self._plain.separator], self._plain.ids
+        end, language = [self._plain.separator], language_of(" ; ".join((*table.headers, *table.values, table.title)))
+        named = partial(self._plain.ids, language=language)
         title = named(table.title.translate(_IN_TITLE), TITLE_TOKENS)
-        ids = [self._plain.opening, *named(question, QUESTION_TOKENS), *end, *title, *end]
+        ids = [self._plain.opening, *self._plain.ids(question, QUESTION_TOKENS), *end, *title, *end]
         places = []
         for at, (header, value) in enumerate(zip(table.headers[:MAX_COLUMNS], table.values, strict=False)):
             name = named(spelled_out(header.translate(_IN_HEADER)) or "-", HEADER_TOKENS)

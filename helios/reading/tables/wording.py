@@ -4,10 +4,11 @@ They are hints: trees weigh them beside everything else, and a language that is 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from helios.index.languages import recognise
+from helios.models.glossary import Glossed, gloss
 
 _COUNT = (
     r"how many|how often|number of|count(?:\b|s of)|wie ?viele|wie oft|几次|anzahl|combien d|nombre de|"
@@ -252,7 +253,32 @@ class Wording:
 
 
 def wording_of(question: str) -> Wording:
-    """Find the words that speak of operations."""
+    """Find the words that speak of operations, in the question and in its English where a glossary has that."""
+    own, english = _wording_of(question), gloss(question)
+    if english is None:
+        return own
+    also = _wording_of(english.text)
+    cues = {name: english.characters(*span) for name, span in also.cues.items()} | own.cues
+    return Wording(
+        cues, max(own.place, also.place), _said_in_either(own.comparisons, also.comparisons, english),
+        own.lasts or also.lasts, own.exists or also.exists, own.few or also.few,
+    )  # fmt: skip
+
+
+def _said_in_either(own: Sequence[Comparison], also: Sequence[Comparison], english: Glossed) -> tuple[Comparison, ...]:
+    """Comparisons of a question; where it has a bare number, what its English compares the number by."""
+    found = list(own)
+    for one in also:
+        start, end = english.characters(one.start, one.end)
+        bare = [at for at, known in enumerate(found) if known.operator == "=" and start <= known.start < end]
+        if one.operator == "=" or not bare:
+            continue
+        found = [known for at, known in enumerate(found) if at not in bare]
+        found.append(replace(one, start=start, end=end))
+    return tuple(found)
+
+
+def _wording_of(question: str) -> Wording:
     patterns = dict(_CUES)
     if recognise(question) == "de":
         patterns["whether"] = _WHETHER_GERMAN

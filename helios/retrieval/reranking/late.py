@@ -67,6 +67,10 @@ class LateReranking:
         """Edges that it reads."""
         return self.first
 
+    def with_glossary(self, digest: str | None) -> "LateReranking":
+        """The same, with an encoder that reads other languages by the glossaries of a digest."""
+        return replace(self, reading=self.reading.with_glossary(digest))
+
     def run(self, state: SearchState) -> SearchState:
         """The best edges with the log-odds of having read them; the others keep theirs."""
         if state.ranked is None:
@@ -111,6 +115,13 @@ class NodeReading:
 
     def __repr__(self) -> str:
         return f"NodeReading({self.encoder!r})"
+
+    def with_glossary(self, digest: str | None) -> "NodeReading":
+        """The same, with an encoder that reads other languages by the glossaries of a digest."""
+        encoder = self.encoder
+        if not isinstance(encoder, MiniLMEncoder) or encoder.glossary == digest:
+            return self
+        return NodeReading(encoder.with_glossary(digest), megabytes=self._kept.limit >> 20)
 
     def read(
         self, index: IndexReader, question: str, nodes: Sequence[int]
