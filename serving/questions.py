@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from helios.corpus.where import Where
 from helios.engine import Engine
-from helios.reading.asking import find_evidence, read_evidence, with_rows
+from helios.reading.asking import find_evidence, in_order_of_answers, read_evidence
 from helios.reading.cli import answer_json
 from helios.types import Evidence
 from serving.admission import Admission, Rank
@@ -123,7 +123,7 @@ class Questions:
             started = time.perf_counter()
             answer = read_evidence(engine, reader, evidence, budget=budget)
             read_ms = round((time.perf_counter() - started) * 1e3, 3)
-            evidence = with_rows(evidence, answer, engine.corpus)
+            evidence = in_order_of_answers(evidence, answer, engine.corpus)
             found = _reply(_page(evidence, 0, asked.limit), asked, engine, watch)
             found["timings_ms"]["read"] = read_ms
             return found | {

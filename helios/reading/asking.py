@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from helios.index.reader import Corpus
     from helios.opened import OpenSnapshot
 
+EDGES_SHARE = 0.2
+"""How much the probability of an edge counts beside the chances of the answers that rest on its row or text."""
 TRIES = 2
 """Times that a model is asked for one reading."""
 FRAME_TOKENS = 2000
@@ -87,12 +89,12 @@ def answer_question(
 ) -> tuple[Answer, Evidence]:  # fmt: skip
     """Search the k best edges, read them, and keep the citations that the store confirms.
 
-    Rows that programs over whole tables rest on are then among the first: the largest of a thousand rows is like all
-    others until they are compared.
+    What likely answers rest on then comes first: the largest of a thousand rows is like all others until they are
+    compared.
     """
     evidence, budget = find_evidence(engine, reader, question, k=k, where=where, seconds=seconds, context=context)
     answer = read_evidence(engine, reader, evidence, budget=budget)
-    return answer, with_rows(evidence, answer, engine.corpus)
+    return answer, in_order_of_answers(evidence, answer, engine.corpus)
 
 
 def find_evidence(
@@ -137,25 +139,30 @@ def read_evidence(engine: "Engine", reader: Reader, evidence: Evidence, *, budge
     return replace(answer, notes=notes, degraded=degraded, calls=spent.calls, tokens=spent.tokens)
 
 
-def with_rows(evidence: Evidence, answer: Answer, corpus: "Corpus") -> Evidence:
-    """The evidence with the rows of an answer: the row that it rests on, the best edge, those of the next likely ones.
+def in_order_of_answers(evidence: Evidence, answer: Answer, corpus: "Corpus") -> Evidence:
+    """The evidence by what its rows and texts are for the answers: their chances, and a share of the edge's own.
 
-    A row that no edge has comes with the chance of the best edge, in the place of the last one.
+    A row that no edge has, as the program over a whole table finds one, comes with the chance of the best edge.
     """
-    if not evidence.edges or (answer.row is None and not answer.rows):
+    if not evidence.edges or not answer.likely:
         return evidence
-    best = evidence.edges[0]
+    best, edges = evidence.edges[0], list(evidence.edges)
+    weights = [EDGES_SHARE * edge.probability for edge in edges]
+    for node, chance in answer.likely:
+        at = next((at for at, edge in enumerate(edges) if node in _nodes_of(edge)), None)
+        if at is not None:
+            weights[at] += chance
+        elif isinstance(node, SegmentId):
+            segment = corpus.segment(corpus.segment_number(node))
+            edges.append(EvidenceEdge(0, best.score, best.probability, Origin.AGGREGATED, segment, None))
+            weights.append(chance)
+    order = sorted(range(len(edges)), key=lambda at: -weights[at])[: len(evidence.edges)]
+    ranked = (replace(edges[at], rank=rank) for rank, at in enumerate(order, start=1))
+    return replace(evidence, edges=tuple(ranked))
 
-    def edge_of(row: SegmentId) -> EvidenceEdge:
-        known = next((edge for edge in evidence.edges if edge.segment and edge.segment.segment_id == row), None)
-        segment = None if known else corpus.segment(corpus.segment_number(row))
-        return known or EvidenceEdge(0, best.score, best.probability, Origin.AGGREGATED, segment, None)
 
-    first = [] if answer.row is None else [edge_of(answer.row)]
-    moved = {id(edge): edge for edge in [*first, best, *(edge_of(row) for row in answer.rows if row != answer.row)]}
-    others = [edge for edge in evidence.edges if id(edge) not in moved]
-    edges = [*moved.values(), *others][: len(evidence.edges)]
-    return replace(evidence, edges=tuple(replace(edge, rank=rank) for rank, edge in enumerate(edges, start=1)))
+def _nodes_of(edge: EvidenceEdge) -> tuple[object, ...]:
+    return (edge.segment and edge.segment.segment_id, edge.passage and edge.passage.passage_id)
 
 
 def llm_overrides(base_url: str | None, model: str | None, overrides: Sequence[str] = ()) -> list[str]:

@@ -57,6 +57,10 @@ class ComputedAnswer:
     """Probability that this is what the question asks for."""
 
 
+Node = SegmentId | str
+"""A row, or the id of a passage."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A short answer, or an abstention: then `text` is empty and `reason` says why."""
@@ -83,10 +87,8 @@ class Answer:
     """Calls of a language model for this question, of search and reading together."""
     tokens: int = 0
     """Tokens of their prompts and replies."""
-    row: SegmentId | None = None
-    """The first row that the likeliest reading, a program over a whole table, rests on; also where it is no answer."""
-    rows: tuple[SegmentId, ...] = ()
-    """The first rows of the next likely programs, where no text gives the answer."""
+    likely: tuple[tuple[Node, float], ...] = ()
+    """Rows and texts that the likely answers rest on, given or not, and how likely together these are."""
 
     @property
     def abstained(self) -> bool:

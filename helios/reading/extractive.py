@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.models.encoder import TokenVectors
-from helios.reading.base import Answer, Citation, ComputedAnswer
+from helios.reading.base import Answer, Citation, ComputedAnswer, Node
 from helios.reading.choice import Choice, Reading, Said, candidates_of
 from helios.reading.features import add_read_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import ask_in_any_language
@@ -17,7 +17,7 @@ from helios.reading.ranker import AnswerRanker
 from helios.reading.rivals import SHOWN, Rival
 from helios.reading.spans import ReadNode, Span, candidate_spans, citation_of, place_number, read_nodes
 from helios.reading.vectors import NodeVectors
-from helios.types import Evidence, EvidenceEdge, SegmentId
+from helios.types import Evidence, EvidenceEdge
 
 if TYPE_CHECKING:
     from helios.reading.passages import PassageAnswer, PassageReader, ReadPassages
@@ -30,10 +30,10 @@ ANSWERS = 8
 """Answers of a reader that are weighed against those of others."""
 NAMING = 3
 """Cells that tell the row of a span."""
-WHOLE_TABLES = ("tables", "queries")
-"""Readers whose rows no search may have found."""
-ROWS = 2
-"""Rows of theirs that are shown among the first of the evidence."""
+CITED = (1.0, 0.5)
+"""How much the chance of an answer counts for the first row or text that it cites, and for the second."""
+LIKELY = 12
+"""Rows and texts of likely answers that may come among the first of the evidence."""
 SURELY_LINKED = 0.5
 """Score of the best row's link to its text from which rows are taken to be linked to pages about them: what is asked
 then stands in texts more often than in tables. Tables are not asked in SQL, for a query reads none, and spans are given
@@ -120,13 +120,11 @@ class ExtractiveReader:
             return Answer.abstain(question, "the evidence has no text", reader=self.name)
         weighed = self._weighed(question, evidence, found)
         best = max(weighed, key=lambda answer: answer.confidence)
-        best = _with_rows(best, weighed)
+        best = replace(best, likely=_likely(weighed))
         others = _others(best, weighed)
         if reason := self._doubt(evidence, best):
             kept = ((best.text, best.confidence), *others)[: ALTERNATIVES + 1]
-            return replace(
-                Answer.abstain(question, reason, reader=self.name), alternatives=kept, row=best.row, rows=_rows(weighed)
-            )
+            return replace(Answer.abstain(question, reason, reader=self.name), alternatives=kept, likely=best.likely)
         return replace(best, alternatives=others)
 
     def _weighed(self, question: str, evidence: Evidence, found: Mapping[Reading, Sequence[Said]]) -> list[Answer]:
@@ -224,21 +222,14 @@ def _beside(node: ReadNode, span: Span) -> Rival:
     return Rival(text[span.start : span.end][: 3 * SHOWN], header, where, node.title)
 
 
-def _with_rows(best: Answer, answers: Sequence[Answer]) -> Answer:
-    """The best answer with the rows that it and others rest on, if a reader of whole tables gives it."""
-    return replace(best, row=_row(best), rows=_rows(answers)) if best.reader in WHOLE_TABLES else best
-
-
-def _rows(answers: Sequence[Answer]) -> tuple[SegmentId, ...]:
-    """The first rows of the likeliest answers from whole tables."""
-    ordered = sorted(answers, key=lambda answer: -answer.confidence)
-    rows = (_row(answer) for answer in ordered if answer.reader in WHOLE_TABLES)
-    return tuple(dict.fromkeys(row for row in rows if row is not None))[:ROWS]
-
-
-def _row(answer: Answer) -> SegmentId | None:
-    """The first row that an answer cites."""
-    return next((one.segment_id for one in answer.citations if one.segment_id is not None), None)
+def _likely(answers: Sequence[Answer]) -> tuple[tuple[Node, float], ...]:
+    """The first rows and texts that each answer cites, the likeliest first: with its chance, a later one with less."""
+    found: dict[Node, float] = {}
+    for answer in answers:
+        nodes = dict.fromkeys(node for one in answer.citations if (node := one.segment_id or one.passage_id))
+        for node, share in zip(nodes, CITED, strict=False):
+            found[node] = found.get(node, 0.0) + share * answer.confidence
+    return tuple(sorted(found.items(), key=lambda one: -one[1])[:LIKELY])
 
 
 def _others(best: Answer, others: Sequence[Answer]) -> tuple[tuple[str, float], ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.reading.asking import computed_answer, with_cells, with_rows
+from helios.reading.asking import EDGES_SHARE, computed_answer, in_order_of_answers, with_cells
 from helios.reading.base import Answer, Citation
 from helios.types import Computation, Evidence, Origin, SegmentId
 
@@ -34,40 +34,43 @@ def test_an_answer_on_the_chosen_row_cites_its_cell():
     assert with_cells(Answer.abstain("?", "nothing", reader="x"), computed).abstained
 
 
-def test_a_row_that_a_program_rests_on_comes_first(engine):
+def _rows(evidence):
+    return [edge.segment and edge.segment.segment_id for edge in evidence.edges]
+
+
+def test_a_row_that_a_likely_answer_rests_on_comes_first(engine):
     evidence = engine.search("Which races did she win?", k=5)
-    row = next(edge.segment.segment_id for edge in evidence.edges[1:] if edge.segment)
-    moved = with_rows(evidence, Answer("?", "7", row=row), engine.corpus)
-    assert moved.edges[0].segment.segment_id == row
+    row = next(row for row in _rows(evidence)[1:] if row and row != _rows(evidence)[0])
+    moved = in_order_of_answers(evidence, Answer("?", "7", likely=((row, 0.6),)), engine.corpus)
+    assert _rows(moved)[0] == row
     assert [edge.rank for edge in moved.edges] == [1, 2, 3, 4, 5]
     assert {edge.score for edge in moved.edges} == {edge.score for edge in evidence.edges}
 
 
-def test_a_row_that_was_not_found_comes_first(engine):
+def test_a_row_that_was_not_found_comes_in_the_place_of_the_last(engine):
     evidence = engine.search("Which races did she win?", k=5)
-    found = {edge.segment.segment_id for edge in evidence.edges if edge.segment}
     table = next(iter(engine.corpus.tables.ids()))
-    row = next(one for n in range(99) if (one := SegmentId(table, n)) not in found)
-    moved = with_rows(evidence, Answer("?", "7", row=row), engine.corpus)
+    row = next(one for n in range(99) if (one := SegmentId(table, n)) not in _rows(evidence))
+    moved = in_order_of_answers(evidence, Answer("?", "7", likely=((row, 0.6),)), engine.corpus)
     assert (moved.edges[0].segment.segment_id, moved.edges[0].origin) == (row, Origin.AGGREGATED)
     assert len(moved.edges) == 5
     assert [edge.segment for edge in moved.edges[1:]] == [edge.segment for edge in evidence.edges[:4]]
 
 
-def test_rows_of_other_programs_follow_the_best_edge(engine):
+def test_what_unlikely_answers_rest_on_stays_behind_the_best_edges(engine):
     evidence = engine.search("Which races did she win?", k=5)
     table = next(iter(engine.corpus.tables.ids()))
-    found = {edge.segment.segment_id for edge in evidence.edges if edge.segment}
-    one, two = [row for n in range(99) if (row := SegmentId(table, n)) not in found][:2]
-    abstained = Answer("?", "", row=one, rows=(one, two))
-    shown = [edge.segment and edge.segment.segment_id for edge in with_rows(evidence, abstained, engine.corpus).edges]
-    before = [edge.segment and edge.segment.segment_id for edge in evidence.edges]
-    assert shown == [one, before[0], two, *before[1:3]]
-    alone = Answer("?", "", rows=(one, two))
-    assert [edge.segment and edge.segment.segment_id for edge in with_rows(evidence, alone, engine.corpus).edges] == [
-        before[0],
-        one,
-        two,
-        *before[1:3],
-    ]
-    assert with_rows(evidence, Answer("?", "7"), engine.corpus) is evidence
+    one, two = [row for n in range(99) if (row := SegmentId(table, n)) not in _rows(evidence)][:2]
+    best = max(edge.probability for edge in evidence.edges)
+    abstained = Answer("?", "", likely=((one, 0.3), (two, 0.1 * EDGES_SHARE * best)))
+    moved = in_order_of_answers(evidence, abstained, engine.corpus)
+    assert _rows(moved)[0] == one
+    assert two not in _rows(moved)[:2]
+    assert in_order_of_answers(evidence, Answer("?", "7"), engine.corpus) is evidence
+
+
+def test_a_text_that_a_likely_answer_cites_comes_first(engine):
+    evidence = engine.search("Which races did she win?", k=5)
+    passage = next(edge.passage.passage_id for edge in reversed(evidence.edges) if edge.passage)
+    moved = in_order_of_answers(evidence, Answer("?", "Oslo", likely=((passage, 0.5),)), engine.corpus)
+    assert moved.edges[0].passage.passage_id == passage
