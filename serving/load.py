@@ -1,9 +1,9 @@
 """`helios serve load`: a server under more and more questions, against its engine alone on the same machine.
 
 Questions are sent at a fixed rate, whether or not those before were answered, as clients of a service do. The rate is
-a multiple of the capacity: what the engine answers alone in the same run, before and after. The client is bounded: it
-holds so many connections at most, and says how many questions it could not send for that. Latencies count from the
-moment at which a question was due.
+a multiple of the capacity: what the engine answers alone in the same run, before and after. Both are asked every
+question once before they are measured. The client is bounded: it holds so many connections at most, and says how many
+questions it could not send for that. Latencies count from the moment at which a question was due.
 """
 
 import asyncio
@@ -127,6 +127,8 @@ def measure_server(settings: LoadSettings, told: Callable[[str], None] = lambda 
         before, p95 = _capacity(engine, settings)
         with _server(settings) as (address, process):
             at_start, steps = _memory_mb(process), []
+            told("the server once through the questions")
+            asyncio.run(_Client(address, settings, right).through())
             for factor in settings.factors:
                 told(f"the server at {factor:g} times {before:.1f} questions a second")
                 client = _Client(address, settings, right)
@@ -210,6 +212,12 @@ class _Client:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._open = 0
 
+    async def through(self) -> None:
+        """Every question once, one after the other, as the engine alone was asked them before it was measured."""
+        for question in self._settings.questions:
+            await self._ask(question, time.perf_counter(), _Tally())
+        self._close()
+
     async def step(self, factor: float, rate: float, process: psutil.Process) -> LoadStep:
         tally, started = _Tally(), time.perf_counter()
         count = max(1, round(rate * self._settings.seconds))
@@ -225,14 +233,17 @@ class _Client:
             under_way.add(task)
             task.add_done_callback(under_way.discard)
         await asyncio.gather(*under_way)
-        for _, writer in self._idle:
-            writer.close()
+        self._close()
         return LoadStep(
             factor, rate, tally.sent, tally.unsent, len(tally.answered_ms), len(tally.refused_ms), tally.late,
             tally.failed, tally.cut, tally.wrong,
             len(tally.answered_ms) / max(tally.last - started, self._settings.seconds),
             *_percentiles(tally.answered_ms), *_percentiles(tally.refused_ms), _memory_mb(process),
         )  # fmt: skip
+
+    def _close(self) -> None:
+        for _, writer in self._idle:
+            writer.close()
 
     async def _ask(self, question: str, due: float, tally: _Tally) -> None:
         tally.sent += 1

@@ -241,13 +241,7 @@ def language_of(text: str) -> str:
     told = recognise(read)
     if told in ("en", "zh", "ja", "ko"):
         return told
-    return _language_of(frozenset(word.lower() for word in _WORD.findall(read)))
-
-
-@lru_cache(maxsize=4096)
-def _language_of(words: frozenset[str]) -> str:
-    known = english_words()
-    telling = [word for word in words if len(word) > 1]
+    telling, known = {word.lower() for word in _WORD.findall(read) if len(word) > 1}, english_words()
     most = sum(word in known for word in telling)
     found = "en" if most else ""
     for code in NAMES:
