@@ -333,7 +333,7 @@ class AdvancedReadingSettings(Section):
     queries: bool = True
     """Also ask the tables of the evidence in SQL, as databases are asked: joins, groups, sums."""
     choice: str | None = None
-    least_read: float = Field(default=0.45, ge=0.0, le=1.0)
+    least_read: float = Field(default=0.5, ge=0.0, le=1.0)
     """The same of all other answers: with less, too many would be wrong."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""

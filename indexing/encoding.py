@@ -8,12 +8,14 @@ the whole corpus, its vectors are kept for that, and nothing is encoded twice.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
 from helios.index.quantiser import Quantiser, centroid_count
+from helios.index.reader import PartFiles
 from helios.index.tokens import pooled_codes
 from helios.models.encoder import FloatArray, MiniLMEncoder
 from helios.models.text import plain_text, segment_text
@@ -88,6 +90,18 @@ def encode_texts(texts: Sequence[str], encoder: MiniLMEncoder) -> EncodedNodes:
 def encode_nodes(store: CorpusStore, encoder: MiniLMEncoder, start: int, stop: int) -> EncodedNodes:
     """Token vectors of nodes [start, stop)."""
     return encode_texts(list(node_texts(store, start, stop)), encoder)
+
+
+def as_read(encoder: MiniLMEncoder, part: PartFiles) -> MiniLMEncoder:
+    """The encoder with the glossaries by which the texts of a part were read."""
+    return encoder.with_glossary(part.tokens.encoder.get("glossary"))
+
+
+def held_by(part: PartFiles, counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Counts of tokens (V) over texts of a part, no higher than the part's own: they may be read otherwise now, by
+    other glossaries of the same name."""
+    known = part.tokens.frequencies
+    return np.minimum(counts, known if len(known) else 0).astype(np.int64)
 
 
 def token_frequencies(texts: Sequence[str], encoder: MiniLMEncoder) -> NDArray[np.int32]:

@@ -1,5 +1,9 @@
-"""The words of passages that linking reads, kept beside an index for its next change: reading them takes minutes."""
+"""The words of passages that linking reads, kept beside an index for its next change: reading them takes minutes.
 
+They are kept by what the corpus of a part holds, so that another part never takes them for its own.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 
 from helios.index.manifest import BUILD_FOLDER, Part
@@ -15,19 +19,20 @@ def words_folder(index: Path) -> Path:
 
 def words_path(folder: Path, part: Part) -> Path:
     """The file of a part's words."""
-    return folder / f"{part.name}-{part.corpus_sha256[:16]}.npz"
+    return folder / f"{part.corpus_sha256[:24]}.npz"
 
 
-def keep_words(stage: Path, folder: Path, part: Part) -> None:
-    """Keep the words that the link stage of a build left in its folder, if it did, as those of the part it made."""
+def keep_words(stage: Path, folder: Path, parts: Sequence[Part]) -> None:
+    """Keep the words that the link stage of a build left in its folder, if it did, as those of the last part."""
     if (stage / NAME).is_file():
-        path = words_path(folder, part)
-        make_room(path)
-        (stage / NAME).replace(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        (stage / NAME).replace(words_path(folder, parts[-1]))
+    forget_words(folder, parts)
 
 
-def make_room(path: Path) -> None:
-    """Make the folder of a part's words, and remove those of an earlier part of its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for old in path.parent.glob(f"{path.name.partition('-')[0]}-*"):
-        old.unlink(missing_ok=True)
+def forget_words(folder: Path, parts: Sequence[Part]) -> None:
+    """Remove the words of parts that the index has no more."""
+    known = {words_path(folder, part) for part in parts}
+    for path in folder.glob("*.npz"):
+        if path not in known:
+            path.unlink(missing_ok=True)

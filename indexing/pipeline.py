@@ -222,7 +222,7 @@ class _Build:
             records=self.records,
         )
         self.journal.note("commit", generation=manifest.generation, content=manifest.content_hash())
-        keep_words(self.work / "link", words_folder(self.out), manifest.parts[-1])
+        keep_words(self.work / "link", words_folder(self.out), manifest.parts)
         for stage in self.stages:
             remove_tree(self.work / stage.name / "out")
         return manifest

@@ -88,16 +88,6 @@ def _fill(target: NDArray[Any], pieces: Iterable[NDArray[Any]]) -> None:
         start += len(piece)
 
 
-def encoder_record(directory: Path) -> dict[str, Any]:
-    """What the tokens of a folder note of their encoder; IndexFormatError where they do not."""
-    try:
-        found: dict[str, Any] = dict(read_record(directory / "tokens.json")["encoder"])
-        _ = found["name"], found["fingerprint"]
-    except (KeyError, ValueError, TypeError) as error:
-        raise IndexFormatError(f"{directory / 'tokens.json'}: damaged ({error}); build the index again") from None
-    return found
-
-
 class TokenStore:
     """Memory-mapped token vectors of one part, which refer to the codebook of a folder."""
 
@@ -105,9 +95,10 @@ class TokenStore:
         self, directory: Path, *, codebook: Path | None = None, opened: dict[Path, Quantiser] | None = None
     ) -> None:
         """`codebook` is its folder, this one by default; one that is `opened` already is shared."""
-        self.encoder: dict[str, Any] = encoder_record(directory)
         try:
-            bits = int(read_record(directory / "tokens.json")["bits"])
+            description = read_record(directory / "tokens.json")
+            self.encoder: dict[str, Any] = dict(description["encoder"])
+            _, _, bits = self.encoder["name"], self.encoder["fingerprint"], int(description["bits"])
         except (KeyError, ValueError, TypeError) as error:
             raise IndexFormatError(f"{directory / 'tokens.json'}: damaged ({error}); build the index again") from None
         shared, place = {} if opened is None else opened, codebook or directory

@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.errors import ModelError
+from helios.index.languages import recognise
 from helios.models.base import NAME, WEIGHTS_SHA256, BaseModel, find_base_model
 from helios.models.checkpoint import Checkpoint, read_checkpoint, read_config
 from helios.models.glossary import Tokens, gloss, glossaries_digest, tokens_of
@@ -165,7 +168,7 @@ class MiniLMEncoder:
         """The same model, to which other languages than English are read word by word in English
         (`helios.models.glossary`); with None they are read as they stand, as by indexes that note no glossary.
 
-        The digest of other glossaries than the installed ones changes nothing but what is known of the places of words.
+        Of an index that was read by other glossaries than the installed ones the places of words are not known.
         """
         if digest == self.glossary:
             return self
@@ -194,7 +197,7 @@ class MiniLMEncoder:
         return self._spans(encoding, self._kept(encoding))
 
     def places_words(self, text: str) -> bool:
-        return self.glossary in (None, glossaries_digest()) or gloss(text) is None
+        return self.glossary in (None, glossaries_digest()) or recognise(text) == "en"
 
     def for_pairs(self) -> "MiniLMEncoder":
         pairs = MiniLMEncoder(
@@ -226,8 +229,8 @@ class MiniLMEncoder:
 
         found, odd = np.zeros(self.vocabulary_size, np.int32), list(texts)
         if len(texts) > FEW_TEXTS and self._splits_words:
-            odd = [] if self.glossary is None else [text for text in texts if gloss(text) is not None]
-            plain = list(texts) if not odd else [text for text in texts if gloss(text) is None]
+            foreign = [self.glossary is not None and gloss(text) is not None for text in texts]
+            odd, plain = list(compress(texts, foreign)), list(compress(texts, map(not_, foreign)))
             found, left = count_holders(plain, self._tokenizer, self._keep, room=self._windows.room)
             odd += [plain[number] for number in left]
         for ids in self.token_ids(odd):

@@ -1,6 +1,6 @@
 """German, French, Spanish and Chinese word by word in English, for models that were trained on English.
 
-    wie viele Lieferungen kamen zu spät ?     how many delivery came too late ?
+    wie viele Lieferungen kamen zu spät ?     how many deliveries came too late ?
 
 The base model has read English alone: a word of another language is to it a row of letters. So what it reads of a text
 in one of these languages is the English of each word that a glossary has, at the word's own place: an answer or a match
@@ -9,6 +9,8 @@ still is characters of the text as it stands. A glossary is a list that people c
 """
 
 import re
+import threading
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,22 +20,29 @@ from importlib import resources
 from itertools import chain
 from typing import Any, NamedTuple
 
+import Stemmer
+
 from helios.index.languages import COMMON, UNSPACED, recognise, without_accents
 
 NAMES = {"de": "german", "es": "spanish", "fr": "french"}
 """Languages whose words have stems, by ISO 639-1 code."""
 LANGUAGES = (*NAMES, "zh")
-VERSION = b"1"
+VERSION = 1
 """Of what is done with the glossaries; another where texts are read otherwise."""
 PART, LONGEST_GAP = 4, 2
 """Letters of a part of a compound, and of what may stand between two parts, as an s or es: at least, at most."""
 COMPOUND = 24
 """Letters of a compound that is taken apart, at most."""
+LEAST_KNOWN = 0.3
+"""Share of a text's words that a list has, below which it is in another language: Italian has words of Spanish."""
 READ = 2000
 """Characters of a text that tell its language, at most."""
 APOSTROPHES = ("'", "’")
 """A single letter is a word before one, as in l'an; elsewhere it is the name of something."""
-_WORD = re.compile(rf"[^\W\d_{UNSPACED}]+|[{UNSPACED}]+")
+_THREAD = threading.local()
+_WORD = re.compile(rf"(?:[^\W\d_{UNSPACED}][\u0300-\u036f]*)+|[{UNSPACED}]+")
+_NO_WORDS = re.compile(r"\S*@\S+|\b(?:https?://|www\.)\S+|\b\w+(?:[-_/]\w+)*[-_/]\d\S*", re.IGNORECASE)
+"""Addresses and codes: what they are made of is not to be read."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _BETWEEN = re.compile(r"[\s'’-]{1,2}")
 """What may stand between the words of a phrase."""
@@ -53,7 +62,9 @@ class Glossary:
 
     code: str
     words: Mapping[str, str]
-    """By the word in small letters, and without its accents."""
+    """By the word in small letters."""
+    folded: Mapping[str, str]
+    """By the word without its accents."""
     stems: Mapping[str, str]
     phrases: Mapping[str, Sequence[tuple[tuple[str, ...], str]]]
     """Phrases by their first word: the words after it, and the English; longest first."""
@@ -80,20 +91,22 @@ class Glossary:
         for own in phrases.values():
             own.sort(key=lambda phrase: -len(phrase[0]))
         longest = max(map(len, words), default=0) if code not in NAMES else 0
-        return cls(code, folded | words, stems, phrases, longest)
+        return cls(code, words, folded, stems, phrases, longest)
 
     def knows(self, word: str) -> bool:
         """Whether it has a word, in small letters, as it stands or without accents."""
-        return word in self.words or _folded(word) in self.words
+        return word in self.words or _folded(word) in self.folded
 
     def english(self, word: str) -> str:
         """The English of a word in small letters, or of the parts of a compound; empty where it has none."""
         return _english(self, word)
 
     def find(self, word: str) -> str:
-        """The English of a word as it stands, without accents, or by its stem."""
-        found = self.words.get(word) or self.words.get(_folded(word))
-        return found or (self.stems.get(stem_of(self.code, word), "") if self.stems else "")
+        """The English of a word as it stands; of one with accents by its stem first, of others without accents."""
+        stem = (self.stems, stem_of(self.code, word)) if self.stems else (self.stems, word)
+        plain = (self.folded, _folded(word))
+        places = ((self.words, word), *((plain, stem) if word.isascii() else (stem, plain)))
+        return next((known[key] for known, key in places if key in known), "")
 
     def compound(self, word: str) -> str:
         """The English of the two parts of a compound, the longest last part first: Fehl+tage."""
@@ -113,7 +126,12 @@ class Glossary:
 
     def pieces(self, text: str) -> Iterator[Piece]:
         """The words and phrases of a text that have English, in order."""
-        runs = [(match.start(), match.end(), match.group().lower()) for match in _WORD.finditer(text)]
+        closed = [match.span() for match in _NO_WORDS.finditer(text)]
+        runs = [
+            (match.start(), match.end(), _small(match.group()))
+            for match in _WORD.finditer(text)
+            if not any(start <= match.start() < end for start, end in closed)
+        ]
         at = 0
         while at < len(runs):
             start, end, word = runs[at]
@@ -226,12 +244,6 @@ def gloss(text: str, language: str = "") -> Glossed | None:
     return Glossed.of(text, pieces) if pieces else None
 
 
-def in_english(text: str) -> str:
-    """The English that `gloss` gives, or the text."""
-    found = gloss(text)
-    return text if found is None else found.text
-
-
 def language_of(text: str) -> str:
     """The language of a text by most of its words that some glossary has; empty where they tell none.
 
@@ -241,12 +253,12 @@ def language_of(text: str) -> str:
     told = recognise(read)
     if told in ("en", "zh", "ja", "ko"):
         return told
-    telling, known = {word.lower() for word in _WORD.findall(read) if len(word) > 1}, english_words()
+    telling, known = {_small(word) for word in _WORD.findall(read) if len(word) > 1}, english_words()
     most = sum(word in known for word in telling)
     found = "en" if most else ""
     for code in NAMES:
         own = sum(map(glossary(code).knows, telling))
-        if own > most:
+        if own > most and own >= LEAST_KNOWN * len(telling):
             found, most = code, own
     return found
 
@@ -262,7 +274,8 @@ def glossary(code: str) -> Glossary:
 def glossaries_digest() -> str:
     """The SHA-256 of all glossaries and of what is done with them, in short."""
     files = [resources.files("helios.models").joinpath("glossaries", f"{code}.tsv") for code in LANGUAGES]
-    return sha256(b"\n".join([VERSION, *(file.read_bytes() for file in files)])).hexdigest()[:16]
+    told = repr((VERSION, Stemmer.version(), COMMON)).encode()
+    return sha256(b"\n".join([told, *(file.read_bytes() for file in files)])).hexdigest()[:16]
 
 
 @cache
@@ -283,11 +296,16 @@ def stem_of(code: str, word: str) -> str:
     return _folded(_stemmer(code).stemWord(word))
 
 
-@cache
 def _stemmer(code: str) -> Any:
-    import snowballstemmer
+    """One a thread: it keeps the word that it works on."""
+    own: dict[str, Any] = _THREAD.__dict__.setdefault("stemmers", {})
+    if code not in own:
+        own[code] = Stemmer.Stemmer(NAMES[code])
+    return own[code]
 
-    return snowballstemmer.stemmer(NAMES[code])
+
+def _small(word: str) -> str:
+    return word.lower() if word.isascii() else unicodedata.normalize("NFC", word).lower()
 
 
 def _folded(word: str) -> str:

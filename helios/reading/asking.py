@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from helios.config import Config, load_config
 from helios.llm.budget import Budget
 from helios.llm.outcome import Usage
-from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
+from helios.reading.base import Answer, Citation, ComputedAnswer, Node, Reader
 from helios.reading.choice import Choice
 from helios.reading.citations import checked
 from helios.reading.extractive import ExtractiveReader
@@ -148,10 +148,11 @@ def in_order_of_answers(evidence: Evidence, answer: Answer, corpus: "Corpus") ->
         return evidence
     best, edges = evidence.edges[0], list(evidence.edges)
     weights = [EDGES_SHARE * edge.probability for edge in edges]
+    known = dict(answer.likely)
     for node, chance in answer.likely:
-        at = next((at for at, edge in enumerate(edges) if node in _nodes_of(edge)), None)
-        if at is not None:
-            weights[at] += chance
+        holding = [at for at, edge in enumerate(edges) if node in _nodes_of(edge)]
+        if holding:
+            weights[max(holding, key=lambda at: sum(known.get(one, 0.0) for one in _nodes_of(edges[at])))] += chance
         elif isinstance(node, SegmentId):
             segment = corpus.segment(corpus.segment_number(node))
             edges.append(EvidenceEdge(0, best.score, best.probability, Origin.AGGREGATED, segment, None))
@@ -161,8 +162,9 @@ def in_order_of_answers(evidence: Evidence, answer: Answer, corpus: "Corpus") ->
     return replace(evidence, edges=tuple(ranked))
 
 
-def _nodes_of(edge: EvidenceEdge) -> tuple[object, ...]:
-    return (edge.segment and edge.segment.segment_id, edge.passage and edge.passage.passage_id)
+def _nodes_of(edge: EvidenceEdge) -> list[Node]:
+    found: list[Node] = [] if edge.segment is None else [edge.segment.segment_id]
+    return found if edge.passage is None else [*found, edge.passage.passage_id]
 
 
 def llm_overrides(base_url: str | None, model: str | None, overrides: Sequence[str] = ()) -> list[str]:

@@ -87,8 +87,10 @@ class _Interrupts:
             raise KeyboardInterrupt
 
     def swallowed(self, what: "sys.UnraisableHookArgs") -> None:
-        """A library has swallowed an interrupt, which comes again: nothing to tell; anything else is told as ever."""
-        if not issubclass(what.exc_type, KeyboardInterrupt):
+        """Tell what a library swallows, but no interrupt, which comes again, and no end of what one left half made."""
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            return
+        if self._again is None or getattr(what.object, "__name__", "") != "__del__":
             sys.__unraisablehook__(what)
 
     def heeded(self) -> None:

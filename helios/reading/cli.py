@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -145,7 +145,8 @@ def answer_json(answer: Answer, corpus: "Corpus") -> dict[str, Any]:
     """An answer as plain JSON data; every citation with the cell or sentence that it is from."""
     from helios.reading.citations import cited_source, place_of
 
-    document = asdict(answer) | {"abstained": answer.abstained}
+    document = asdict(replace(answer, likely=())) | {"abstained": answer.abstained}
+    del document["likely"]
     for citation, plain in zip(answer.citations, document["citations"], strict=True):
         plain["source"] = cited_source(citation, corpus)
         plain["segment"] = str(citation.segment_id) if citation.segment_id else None

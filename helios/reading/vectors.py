@@ -57,7 +57,7 @@ class StoredVectors:
 
     def _stored(self, node: ReadNode) -> TokenVectors | None:
         number = self._number(node)
-        if number is None:
+        if number is None or not self.encoder.places_words(node.text.text):
             return None
         vectors = self.index.tokens.vectors(number)
         spans = self.encoder.token_spans(node.text.text)

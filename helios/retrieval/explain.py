@@ -22,7 +22,7 @@ def explain_edge(index: IndexReader, encoder: TokenEncoder, query: Query, edge: 
     Similarities are unweighted. Special tokens, which stand for no word, are left out.
     """
     best: list[TokenMatch | None] = [None] * len(query.tokens.spans)
-    for number, node in _nodes(index, edge):
+    for number, node in _nodes(index, encoder, edge):
         for i, match in enumerate(_matches(index, encoder, query, number, node)):
             current = best[i]
             if current is None or match.similarity > current.similarity:
@@ -35,7 +35,7 @@ def words_of_tokens(
 ) -> list[str]:
     """For each of some vectors the word of an edge's texts that it matches best."""
     best, words = np.full(len(vectors_AD), -np.inf, np.float32), [""] * len(vectors_AD)
-    for number, node in _nodes(index, edge):
+    for number, node in _nodes(index, encoder, edge):
         similarities, spans = _against(index, encoder, vectors_AD, number, node)
         for i, j in enumerate(np.argmax(similarities, axis=1)):
             if similarities[i, j] > best[i]:
@@ -44,15 +44,15 @@ def words_of_tokens(
     return words
 
 
-def _nodes(index: IndexReader, edge: Edge) -> list[tuple[int, NodeText]]:
-    """The nodes of an edge by their numbers, with their texts."""
+def _nodes(index: IndexReader, encoder: TokenEncoder, edge: Edge) -> list[tuple[int, NodeText]]:
+    """The nodes of an edge by their numbers, with their texts, of which it is known where their tokens are."""
     nodes: list[tuple[int, NodeText]] = []
     if edge.segment is not None:
         nodes.append((edge.segment, segment_text(index.corpus.segment(edge.segment))))
     if edge.passage is not None:
         number = index.segment_count + edge.passage
         nodes.append((number, passage_text(index.corpus.passages[edge.passage])))
-    return nodes
+    return [(number, node) for number, node in nodes if encoder.places_words(node.text)]
 
 
 def _matches(index: IndexReader, encoder: TokenEncoder, query: Query, number: int, node: NodeText) -> list[TokenMatch]:
@@ -70,8 +70,6 @@ def _against(
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Similarities of vectors with a node's tokens, (Q, tokens), and what of its text each token is."""
     similarities = vectors_QD @ index.tokens.vectors(number).T
-    if not encoder.places_words(node.text):
-        return similarities, np.zeros((similarities.shape[1], 2), np.int32)
     spans = encoder.token_spans(node.text)
     if not 0 < similarities.shape[1] <= len(spans):
         raise IndexFormatError(

@@ -22,7 +22,7 @@ from helios.index.snapshot import Snapshot, next_piece
 from helios.index.tombstones import Tombstones
 from helios.models.encoder import MiniLMEncoder
 from indexing.commit import write_tombstones
-from indexing.encoding import node_texts, token_frequencies
+from indexing.encoding import as_read, held_by, node_texts, token_frequencies
 
 Numbers = NDArray[np.int64]
 _CHARACTERS = 10_000_000
@@ -69,10 +69,12 @@ class Draft:
             if name not in nodes:
                 continue
             new = np.setdiff1d(nodes[name], deleted[name].nodes)
+            own = as_read(encoder, files)
             found = np.zeros(encoder.vocabulary_size, np.int64)
             for texts in _batches(files.corpus, new):
-                found += token_frequencies(texts, encoder)
-            deleted[name] = deleted[name].joined(new, found)
+                found += token_frequencies(texts, own)
+            before = deleted[name].frequencies(len(found))
+            deleted[name] = deleted[name].joined(new, held_by(files, found + before) - before)
         return replace(self, deleted=deleted)
 
     def commit(self) -> Manifest:

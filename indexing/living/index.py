@@ -22,7 +22,6 @@ from helios.index.products import load_kernels
 from helios.index.reader import Corpus, IndexReader
 from helios.index.settings import search_settings
 from helios.index.snapshot import Snapshot, remove_retired
-from helios.index.tokens import encoder_record
 from helios.models.encoder import MiniLMEncoder
 from helios.once import once
 from indexing.disk import DISK_FULL
@@ -210,13 +209,9 @@ class Index:
 
     @once
     def encoder(self) -> MiniLMEncoder:
-        """The encoder of the index, which reads other languages as its newest part was read."""
+        """The encoder of the index, with the installed glossaries; parts may have been read by others (`as_read`)."""
         load_kernels()  # whatever needs the encoder runs compiled code next
-        encoder = load_encoder(BuildRequest(self.directory, self.config, self.workers))
-        parts = read_manifest(self.directory).parts
-        if not parts:
-            return encoder
-        return encoder.with_glossary(encoder_record(self.directory / parts[-1].folder / "tokens").get("glossary"))
+        return load_encoder(BuildRequest(self.directory, self.config, self.workers))
 
     @once
     def links(self) -> Links:

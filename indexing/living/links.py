@@ -20,7 +20,7 @@ from helios.models.linker.linker import TableLinks
 from helios.models.linker.passages import words_of
 from helios.models.linker.routes import Routes
 from helios.once import once
-from indexing.kept_words import make_room, words_path
+from indexing.kept_words import forget_words, words_path
 from indexing.linking import LinkArrays, likely_links, link_block
 from indexing.living.draft import Numbers
 from indexing.living.mentions import (
@@ -176,7 +176,10 @@ class Links:
         if self._over is None or self._over[0] != shown:
             self._over = None
             words = joined(
-                [(self._words_of(part), own) for part, own in zip(reader.parts, reader.numbering.passages, strict=True)]
+                [
+                    (self._words_of(part, reader.parts), own)
+                    for part, own in zip(reader.parts, reader.numbering.passages, strict=True)
+                ]
             )
             settings = self.config.advanced.linking
             routes = Routes(fuzzy=settings.fuzzy, dense=settings.dense)
@@ -185,7 +188,8 @@ class Links:
             self._over = shown, self.linker.over(words, routes.open(folder))
         return self._over[1]
 
-    def _words_of(self, part: PartFiles) -> PassageWords:
+    def _words_of(self, part: PartFiles, parts: Sequence[PartFiles]) -> PassageWords:
+        """The words of one of the parts, from where they are kept, or read now and kept."""
         key = part.view.part.name, part.view.part.corpus_sha256
         if key not in self._words:
             path = words_path(self._kept, part.view.part)
@@ -193,12 +197,13 @@ class Links:
             if words is None or words.passage_count != len(part.corpus.passages):
                 words = words_of((passage.title, passage.text) for passage in part.corpus.passages)
                 self._keep(words, path)
+                forget_words(self._kept, [one.view.part for one in parts])
             self._words[key] = words
         return self._words[key]
 
     def _keep(self, words: PassageWords, path: Path) -> None:
-        """Keep the words of a part for later processes, in place of those of an earlier part of its name."""
-        make_room(path)
+        """Keep the words of a part for later processes."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}")
         words.save(temporary)
         temporary.replace(path)

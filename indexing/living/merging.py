@@ -17,7 +17,7 @@ from helios.index.titles import TitleTerms
 from helios.index.tokens import write_tokens
 from helios.index.tombstones import Tombstones
 from helios.models.encoder import MiniLMEncoder
-from indexing.encoding import node_texts, token_frequencies
+from indexing.encoding import as_read, held_by, node_texts, token_frequencies
 from indexing.living.draft import Numbers
 from indexing.progress import Meter
 from indexing.stage import Arrays
@@ -68,7 +68,8 @@ def merge_corpus(parts: Sequence[PartFiles], folder: Path, encoder: MiniLMEncode
         first, first_passage = first + len(own), first_passage + len(own_passages)
         staying = part.view.deleted.nodes[numbers[part.view.deleted.nodes] >= 0].tolist()
         texts = [text for node in staying for text in node_texts(part.corpus, node, node + 1)]
-        moved.append(Moved(part, numbers, token_frequencies(texts, encoder).astype(np.int64)))
+        kept = held_by(part, token_frequencies(texts, as_read(encoder, part)))
+        moved.append(Moved(part, numbers, kept))
     return moved
 
 

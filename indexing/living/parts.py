@@ -18,7 +18,7 @@ from helios.index.tokens import write_tokens
 from helios.index.tombstones import Tombstones
 from helios.models.encoder import MiniLMEncoder
 from indexing.commit import corpus_sha256, write_tombstones
-from indexing.encoding import encode_nodes, node_count, node_texts, quantise_nodes
+from indexing.encoding import as_read, encode_nodes, node_count, node_texts, quantise_nodes
 from indexing.living.draft import Draft, free_name, place_piece
 from indexing.progress import Progress
 from indexing.stage import file_entries
@@ -52,7 +52,7 @@ class Codec:
                 f"configured encoder is another ({encoder.fingerprint[:12]}): set encoder.model and encoder.adapter to "
                 "those that it was built with"
             )
-        own = encoder.with_glossary(stored.get("glossary"))
+        own = as_read(encoder, reader.parts[-1])
         return cls(own, view.codebook, reader.parts[-1].tokens.quantiser, reader.parts[0].postings.analysis)
 
 

@@ -52,7 +52,7 @@ def refitted(
         quantiser = _fitted(store, encoder, config)
     (work / "codebook").mkdir()
     quantiser.save(work / "codebook")
-    codec = replace(Codec.of(snapshot, reader, encoder), quantiser=quantiser)
+    codec = replace(Codec.of(snapshot, reader, encoder), encoder=encoder, quantiser=quantiser)
     tokens = write_part(folder, work, codec, chunk=config.advanced.encoder.chunk, progress=progress)
     parts = tuple(view.part for view in snapshot.parts)
     return Merged(parts, tuple(moved), folder, tokens, node_count(store)), work / "codebook"

@@ -12,6 +12,7 @@ from helios.corpus import CorpusStore
 from helios.errors import ModelError
 from helios.index.durable import files_below, sha256_file
 from helios.index.manifest import ModelEntry
+from indexing.kept_words import NAME
 from indexing.stage import BuildRequest, StageContext, StageResult
 
 LINK_COLUMNS = {
@@ -48,6 +49,8 @@ class LinkStage:
 
     def run(self, context: StageContext) -> StageResult:
         """Link every table; chunks of tables that an earlier run finished are kept."""
+        if not any(context.scratch.iterdir()):
+            (context.keep / NAME).unlink(missing_ok=True)  # of another corpus, by a build that did not come to its end
         store = CorpusStore.open(context.inputs["ingest"])
         size = context.config.advanced.linking.chunk
         blocks = store.blocks()
