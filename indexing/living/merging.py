@@ -145,6 +145,7 @@ def _token_chunks(moved: Sequence[Moved]) -> Iterator[Arrays]:
         if one.files.tokens.node_count:
             dropped = one.files.view.deleted.frequencies(vocabulary) - one.kept
             frequencies += one.files.tokens.frequencies - dropped
+    frequencies = np.minimum(frequencies, sum(int((one.numbers >= 0).sum()) for one in moved))  # see `held_by`
     pooled = all(one.files.tokens.pooled is not None for one in moved)
     yield _gathered(moved[0], np.zeros(0, np.int64), frequencies.astype(np.int32), pooled=pooled, dimension=dimension)
     nothing = np.zeros(vocabulary, np.int32)
