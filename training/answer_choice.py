@@ -6,8 +6,8 @@
 Each index is asked its questions, and every reader says its answers with its own confidence. The readers must not have
 learned from these tables and texts, or they are believed too much. Some readers of rivals are trained, each without a
 part of the sources, and read what they have not seen; trees learn from that. One that is trained on everything is
-written beside the trees. Each source counts the same, or as `shares` says. What was said is kept, and a recipe that is
-run again into the same folder does not ask again.
+written beside the trees. Each source counts the same, or as `shares` says; 0 leaves it to the readers of rivals alone.
+What was said is kept, and a recipe that is run again into the same folder does not ask again.
 """
 
 import json
@@ -58,7 +58,8 @@ class AnswerChoiceSettings(RivalSettings):
     limit: int = Field(default=500, ge=1)
     """Questions of a file, drawn at random."""
     shares: tuple[float, ...] = ()
-    """How much each index counts, whatever its number of questions; all the same by default."""
+    """How much each index counts, whatever its number of questions; all the same by default. From one that counts 0 the
+    reader of rivals learns alone, as from tables that other readers have learned from."""
     parts: int = Field(default=3, ge=2)
     """Parts that the sources are dealt out to, each left out of one reader of rivals."""
     trees: int = Field(default=120, ge=1)
@@ -100,15 +101,15 @@ def train_answer_choice(
         on_log(LogRow(done, 0, time.monotonic() - started, {"questions asked": done}))
 
     lists = _asked(settings, out / LISTS, progress)
-    sources = sorted({one.source for one in lists})
+    shares = dict(zip(names, settings.shares or [1.0] * len(names), strict=True))
+    read = [one for one in lists if shares[one.source] > 0]
+    sources = sorted({one.source for one in read})
     parts = [sources[number :: settings.parts] for number in range(min(settings.parts, len(sources)))]
-    read = list(lists)
     for number, part in enumerate(parts):
         others = [one for one in lists if one.source not in part]
         reader = _trained(others, settings, out / f"part-{number}", device, on_log)
         read = [_read(one, reader) if one.source in part else one for one in read]
     _trained(lists, settings, out, device, on_log)
-    shares = dict(zip(names, settings.shares or [1.0] * len(names), strict=True))
     trees = Trees.of(fit_choice(read, settings, shares))
     trees.save(out / TREES)
     scores = left_out(read, settings, shares)
@@ -131,6 +132,8 @@ def _named(settings: AnswerChoiceSettings) -> list[str]:
         raise TrainingError("set indexes and questions, a file each; two or more, so that one can be left out")
     if settings.shares and len(settings.shares) != len(settings.indexes):
         raise TrainingError(f"shares has {len(settings.shares)} numbers, expected one for each of the indexes")
+    if settings.shares and sum(share > 0 for share in settings.shares) < 2:
+        raise TrainingError("two or more shares must be above 0: the trees learn from these, each left out once")
     names = [_source(index, questions) for index, questions in zip(settings.indexes, settings.questions, strict=True)]
     if len(set(names)) < len(names):
         raise TrainingError(f"two sources are called alike ({', '.join(names)}); name the folders of the indexes apart")

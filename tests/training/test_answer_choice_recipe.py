@@ -54,6 +54,23 @@ def test_the_choice_is_learned_from_what_the_readers_say(sample_index, tmp_path,
     assert (out / "trees.txt").read_text() != before
 
 
+def test_a_source_that_counts_nothing_teaches_the_reader_of_rivals_alone(sample_index, tmp_path, files):
+    more = tmp_path / "c.jsonl"
+    more.write_text(json.dumps({"question": "When was Fundy established?", "answer": [["1948"]]}) + "\n")
+    settings = AnswerChoiceSettings(
+        indexes=(sample_index,) * 3, questions=(*files, more), shares=(1.0, 1.0, 0.0), parts=2, trees=5,
+        train={"epochs": 1, "learning_rate": 1e-3},
+    )  # fmt: skip
+    scores = train_answer_choice(settings, tmp_path / "out")
+    assert {name.split(": right")[0].rsplit(" ", 1)[-1] for name in scores if ": right" in name} == {
+        "a.jsonl",
+        "b.jsonl",
+    }
+    assert len(read_lists(tmp_path / "out" / LISTS)) == 5
+    with pytest.raises(TrainingError, match="above 0"):
+        train_answer_choice(settings.model_copy(update={"shares": (1.0, 0.0, 0.0)}), tmp_path)
+
+
 def test_sources_that_cannot_be_left_out(sample_index, tmp_path, files):
     settings = AnswerChoiceSettings(indexes=(sample_index, sample_index), questions=files)
     with pytest.raises(TrainingError, match="two or more"):
