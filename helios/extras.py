@@ -10,7 +10,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "client": ("httpx",),
     "documents": ("pdfplumber", "python_calamine", "docx", "pptx"),
     "entities": ("spacy",),
-    "eval": ("bm25s", "Stemmer", "matplotlib"),
+    "eval": ("bm25s", "matplotlib"),
     "flag": ("FlagEmbedding",),
     "haystack": ("haystack",),
     "langchain": ("langchain_core",),
