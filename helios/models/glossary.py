@@ -27,7 +27,7 @@ from helios.index.languages import COMMON, UNSPACED, recognise, without_accents
 NAMES = {"de": "german", "es": "spanish", "fr": "french"}
 """Languages whose words have stems, by ISO 639-1 code."""
 LANGUAGES = (*NAMES, "zh")
-VERSION = 1
+VERSION = 2
 """Of what is done with the glossaries; another where texts are read otherwise."""
 PART, LONGEST_GAP = 4, 2
 """Letters of a part of a compound, and of what may stand between two parts, as an s or es: at least, at most."""
@@ -40,9 +40,15 @@ READ = 2000
 APOSTROPHES = ("'", "’")
 """A single letter is a word before one, as in l'an; elsewhere it is the name of something."""
 _THREAD = threading.local()
-_WORD = re.compile(rf"(?:[^\W\d_{UNSPACED}][\u0300-\u036f]*)+|[{UNSPACED}]+")
-_NO_WORDS = re.compile(r"\S*@\S+|\b(?:https?://|www\.)\S+|\b\w+(?:[-_/]\w+)*[-_/]\d\S*", re.IGNORECASE)
-"""Addresses and codes: what they are made of is not to be read."""
+_WORDS = rf"(?:[^\W\d_{UNSPACED}][\u0300-\u036f]*)+|[{UNSPACED}]+"
+_WORD = re.compile(_WORDS)
+_CLOSED = (
+    r"(?<![\w.+-])[a-z0-9_.+-]{1,64}@[a-z0-9.-]+|\b(?:https?://|www\.)[!-~]+"
+    r"|(?<!\w)[^\W_]{1,40}(?:[-_/][^\W_]{1,40}){0,8}[-_/]\d[\w/-]*"
+)
+"""Addresses and codes: what they are made of is not to be read. No character can be taken in two ways, or a long name
+with underscores would be tried in all of them."""
+_CLOSED_OR_WORD = re.compile(rf"{_CLOSED}|({_WORDS})", re.IGNORECASE)
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _BETWEEN = re.compile(r"[\s'’-]{1,2}")
 """What may stand between the words of a phrase."""
@@ -126,11 +132,10 @@ class Glossary:
 
     def pieces(self, text: str) -> Iterator[Piece]:
         """The words and phrases of a text that have English, in order."""
-        closed = [match.span() for match in _NO_WORDS.finditer(text)]
         runs = [
             (match.start(), match.end(), _small(match.group()))
-            for match in _WORD.finditer(text)
-            if not any(start <= match.start() < end for start, end in closed)
+            for match in _CLOSED_OR_WORD.finditer(text)
+            if match.group(1)
         ]
         at = 0
         while at < len(runs):

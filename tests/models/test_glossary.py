@@ -1,6 +1,7 @@
 """Other languages word by word in English: which language, which words, and the places of what is read."""
 
 import re
+import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -182,3 +183,19 @@ def test_threads_get_the_stems_that_one_thread_gets() -> None:
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: [stem_of.__wrapped__("de", word) for word in words], range(400)):
             assert found == alone
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Rechnung " + "a_" * 200 + "x ist offen",
+        "Die Rechnung " + "ab-" * 2000 + " ist offen",
+        "Wer ist " + "a.b" * 3000 + "?",
+        "多少学生在图书馆里看书" * 3000,
+    ],
+)
+def test_no_text_takes_long(text: str) -> None:
+    """In proportion to its characters: 1 s for 33,000 would be slow on any machine."""
+    started = time.process_time()
+    assert gloss(text) is not None
+    assert time.process_time() - started < 1
