@@ -5,12 +5,14 @@ A killed worker is replaced in the background, so that the next query finds one 
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -26,6 +28,8 @@ from helios.executors.worker import HEADER
 
 TICK = 0.02
 """Seconds between two looks at a worker's memory."""
+END_SECONDS = 1.0
+"""A process that has closed its pipe is gone after so long."""
 START_SECONDS = 30.0
 LOOK = 0.1
 """Seconds between two looks for an interrupt while a worker is waited for."""
@@ -49,8 +53,6 @@ class Engine:
 
     opener: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    address_space: int | None = None
-    """Bytes of virtual memory, for engines that do not reserve much more than they use."""
     network: bool = False
     """Whether the engine is a client of a server."""
 
@@ -252,10 +254,7 @@ class Worker:
     def open(self) -> None:
         """Open the engine; SourceUnavailable, and the process has ended, where it cannot be opened."""
         engine = self._engine
-        setup = {
-            "engine": engine.opener, "options": engine.options, "address_space": engine.address_space,
-            "network": engine.network,
-        }  # fmt: skip
+        setup = {"engine": engine.opener, "options": engine.options, "network": engine.network}
         ready = False
         try:
             reply = self._exchange(dumps(setup), monotonic() + START_SECONDS, None, REPLY_EXTRA)
@@ -273,7 +272,7 @@ class Worker:
         """One query, one reply; after an error the worker is of no more use."""
         request = {
             "text": query.text, "parameters": query.parameters,
-            "max_rows": limits.max_rows, "max_bytes": limits.max_bytes,
+            "max_rows": limits.max_rows, "max_bytes": limits.max_bytes, "max_memory": limits.max_memory,
         }  # fmt: skip
         room = limits.max_bytes * REPLY_FACTOR + REPLY_EXTRA
         try:
@@ -302,10 +301,17 @@ class Worker:
                 raise QueryFailed(f"the engine's reply has {length} bytes, more than the {room} that it may have")
             reply: Mapping[str, Any] = loads(self._read(length, deadline, max_memory))
         except (BrokenPipeError, EOFError):
-            raise QueryFailed("the engine's process ended while it ran the query") from None
+            raise QueryFailed(f"the engine's process ended while it ran the query{self._why(max_memory)}") from None
         except ValueError as error:
             raise QueryFailed(f"the engine's process sent something unreadable ({error})") from error
         return reply
+
+    def _why(self, max_memory: int | None) -> str:
+        """Engines that are refused memory give up by an abort."""
+        with suppress(subprocess.TimeoutExpired):
+            if self._process.wait(END_SECONDS) == -signal.SIGABRT and max_memory is not None:
+                return f", most likely for want of memory: it may use {max_memory >> 20} MB"
+        return ""
 
     def _write(self, data: bytes, deadline: float) -> None:
         assert self._process.stdin is not None

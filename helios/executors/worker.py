@@ -4,7 +4,8 @@
 
 First frame: the engine (`module:function`) and its options; then one frame a query, one reply each. Before the engine
 is opened the process gives up what a reader never needs: it may write no file, dump no core, and, where the system
-lets it and the engine is no client of a server, see no network. A thread of it watches for the end of its parent and
+lets it and the engine is no client of a server, see no network. On Linux a query cannot outgrow its memory either:
+the parent looks at intervals only, and on a busy machine gigabytes fit between two looks. A thread of it watches for the end of its parent and
 ends it too: a death signal would do so already when the thread that started the process ends.
 """
 
@@ -27,6 +28,8 @@ from helios.executors.values import Value, dumps, loads
 HEADER = struct.Struct("<Q")
 PARENT_SECONDS = 2.0
 """Between two looks at whether the parent is still there, should the pipe not tell."""
+SPARE_BYTES = 2**26
+"""Memory beyond its cap that a query may ask for: what a process sets aside it seldom fills."""
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
 
@@ -47,7 +50,7 @@ def main() -> None:
     """Serve queries until stdin ends."""
     requests, replies = _channels()
     setup = loads(read_frame(requests) or b"{}")
-    _give_up_rights(setup.get("address_space"), network=setup.get("network", False))
+    _give_up_rights(network=setup.get("network", False))
     threading.Thread(target=_end_with_parent, args=(requests.fileno(), os.getppid()), daemon=True).start()
     try:
         session = open_session(setup["engine"], setup["options"])
@@ -68,6 +71,7 @@ def open_session(engine: str, options: Mapping[str, Any]) -> Session:
 
 def answer(session: Session, request: Mapping[str, Any]) -> bytes:
     """Run one request; what the engine refuses is an answer too."""
+    _hold_to(request["max_memory"])
     try:
         columns, rows = session.run(request["text"], request["parameters"])
         kept, truncated = capped(rows, max_rows=request["max_rows"], max_bytes=request["max_bytes"])
@@ -110,12 +114,19 @@ def _channels() -> tuple[BinaryIO, BinaryIO]:
     return requests, replies
 
 
-def _give_up_rights(address_space: int | None, *, network: bool) -> None:
+def _hold_to(max_memory: int) -> None:
+    """Refuse the process memory beyond `max_memory` bytes, those that it holds already among them."""
+    if sys.platform == "linux":
+        with open("/proc/self/statm", encoding="ascii") as pages:
+            _, resident, _, _, _, data, _ = (int(count) * resource.getpagesize() for count in pages.read().split())
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (data + max(0, max_memory - resident) + SPARE_BYTES, hard))
+
+
+def _give_up_rights(*, network: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    if address_space is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
     if sys.platform == "linux" and not network:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)  # refused in some containers: the guards stand without it

@@ -56,6 +56,9 @@ class Session:
     def _die(self, rest: str, parameters: Mapping) -> None:
         os._exit(int(rest))
 
+    def _abort(self, rest: str, parameters: Mapping) -> None:
+        os.abort()
+
     def _crash(self, rest: str, parameters: Mapping) -> None:
         raise ZeroDivisionError
 

@@ -152,6 +152,16 @@ def test_a_runaway_query_is_stopped(name: str, executor: RdfExecutor, within: An
     assert executor.execute(sparql("ASK { <n:1> <p:to> <n:2> }")).rows == ((True,),)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to its memory")
+def test_a_runaway_query_is_held_while_nobody_looks(executor: RdfExecutor, monkeypatch: pytest.MonkeyPatch):
+    """On a busy machine two looks at a worker's memory may lie seconds apart."""
+    monkeypatch.setattr("helios.executors.pool.TICK", 60.0)
+    peak = watch_memory()
+    with pytest.raises(QueryFailed, match="for want of memory"):
+        executor.execute(sparql(RUNAWAYS["doubled string"]), Limits(timeout=30.0, max_memory=2**29))
+    assert peak() < 2**29 + 2**28, "a worker held much more than its cap"
+
+
 def test_a_trivial_query_costs_little(executor: RdfExecutor, quick: Any):
     quick(0.015, lambda: executor.execute(sparql("ASK { <n:1> <p:to> <n:2> }")))
 
