@@ -5,8 +5,9 @@
 First frame: the engine (`module:function`) and its options; then one frame a query, one reply each. Before the engine
 is opened the process gives up what a reader never needs: it may write no file, dump no core, and, where the system
 lets it and the engine is no client of a server, see no network. On Linux a query cannot outgrow its memory either:
-the parent looks at intervals only, and on a busy machine gigabytes fit between two looks. A thread of it watches for the end of its parent and
-ends it too: a death signal would do so already when the thread that started the process ends.
+the parent looks at intervals only, and on a busy machine gigabytes fit between two looks. A thread of the process
+watches for the end of its parent and ends it too: a death signal would do so already when the thread that started the
+process ends.
 """
 
 import ctypes
