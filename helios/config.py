@@ -332,6 +332,8 @@ class AdvancedReadingSettings(Section):
     passage_model: str | None = None
     queries: bool = True
     """Also ask the tables of the evidence in SQL, as databases are asked: joins, groups, sums."""
+    whether: bool = True
+    """Also answer yes or no from the sentence or row that is nearest to a question of that kind."""
     choice: str | None = None
     least_read: float = Field(default=0.5, ge=0.0, le=1.0)
     """The same of all other answers: with less, too many would be wrong."""

@@ -41,6 +41,7 @@ from helios.reading.tables.reader import (
     Confidence,
     Sheets,
     all_programs,
+    answer_text,
     best_executed,
     doubts_of,
     log_odds,
@@ -213,10 +214,11 @@ def mine(
         best = best_executed(found, [trees.sums(one.features[:, used]) for one in found], most=settings.kept)
         known: dict[str, int] = {}
         answers = [known.setdefault(result.key, len(known)) for result in best.results]
+        items = [one.items if one.yes is None else (answer_text(lesson.question, one),) for one in best.results]
         yield Example(
             lesson.source,
             best.features,
-            np.array([bool(lesson.items) and same_items(one.items, lesson.items) for one in best.results], bool),
+            np.array([bool(lesson.items) and same_items(one, lesson.items) for one in items], bool),
             np.array(answers, np.int32),
         )
 

@@ -13,7 +13,33 @@ from itertools import pairwise
 
 from helios.types import Passage, Segment
 
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])|(?<=[。！？])(?=[^\s」』”])")
+_GAP = re.compile(r"(?<=[.!?])[\"'”’»)\]]*\s+(?=[\"'“„«‚(\[¿¡]*(\w+))|(?<=[。！？])(?=[^\s」』”])")
+"""Where a sentence may end; the group is the word after it."""
+_LAST = re.compile(r"([\w.&/-]+)\.$")
+"""The word before a full stop."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TITLES = _words(
+    "dr mr mrs ms prof st mt ft sgt lt col gen capt cpt maj rev hon gov sen rep messrs vs cf ca bzw vgl zzgl inkl evtl "
+    "ggf hr fr dipl ing sr sra srta dra dña av avda mme mlle mgr approx esp incl viz"
+)
+"""Abbreviations that words follow which begin with a capital."""
+_COUNTED = _words(
+    "no nos nr núm num fig figs vol vols ch sec sect art abs pp p pág págs s tel ext op rd jan feb mar apr jun jul aug "
+    "sep sept oct nov dec mär okt dez ene abr ago dic"
+)
+"""Abbreviations that numbers follow."""
+_OPENERS = _words(
+    "the he she it they we i you a an in on at as for after when this that these those there but and his her its if "
+    "der die das er sie es wir im am ein eine el la los las en un una le les il elle une"
+)
+"""Words that open a sentence even after initials."""
+_BEFORE_ORDINALS = _words("am im der die das dem den des vom zum zur bis seit ab und ins beim")
+"""German words before numbers of order: am 1. Mai, im 2. Stock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +82,7 @@ def segment_text(segment: Segment) -> NodeText:
 def passage_text(passage: Passage) -> NodeText:
     """Title and text; every sentence is a piece."""
     parts: list[tuple[str, str]] = [(passage.title, "title"), (". ", "")]
-    ends = [match.end() for match in SENTENCE_END.finditer(passage.text)]
-    for number, (start, end) in enumerate(pairwise([0, *ends, len(passage.text)])):
+    for number, (start, end) in enumerate(pairwise([0, *sentence_ends(passage.text), len(passage.text)])):
         parts.append((passage.text[start:end], f"sentence:{number}"))
     return _join(parts)
 
@@ -74,6 +99,31 @@ def sentences_of(passage: Passage) -> Iterator[tuple[int, str]]:
         kind, _, number = piece.where.partition(":")
         if kind == "sentence":
             yield int(number), text.text[piece.start : piece.end]
+
+
+def sentence_ends(text: str) -> list[int]:
+    """Where the sentences of a text begin, but for the first; Dr. Smith, No. 5, the U.S. Army, am 1. Mai stay whole."""
+    found = []
+    for match in _GAP.finditer(text):
+        following = match[1]
+        before = None if following is None else _LAST.search(text, max(0, match.start() - 40), match.start())
+        if following is None or not (following[0].islower() or (before and _is_short(text, before, following))):
+            found.append(match.end())
+    return found
+
+
+def _is_short(text: str, before: re.Match[str], following: str) -> bool:
+    """Whether a full stop is part of a word and ends no sentence."""
+    word = before[1]
+    if word.isdigit():
+        words = text[max(0, before.start() - 12) : before.start()].lower().split()
+        return len(word) < 3 and not following[0].isdigit() and bool(words) and words[-1] in _BEFORE_ORDINALS
+    if word.lower() in _TITLES:
+        return True
+    if word.lower() in _COUNTED:
+        return following[0].isdigit()
+    initials = word.split(".")
+    return all(len(one) == 1 and one.isalpha() for one in initials) and following.lower() not in _OPENERS
 
 
 def _join(parts: list[tuple[str, str]]) -> NodeText:

@@ -18,6 +18,7 @@ from helios.reading.passages import PassageReader
 from helios.reading.queries.reader import QueryReader
 from helios.reading.tables.reader import Sheets, TableReader
 from helios.reading.vectors import StoredVectors
+from helios.reading.whether import WhetherReader
 from helios.types import Evidence, EvidenceEdge, Origin, SegmentId
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def load_reader(engine: "Engine | OpenSnapshot") -> Reader:
     config = engine.config
     settings, more = config.reading, config.advanced.reading
     runs: Any = {"runtime": config.encoder.runtime, "threads": engine.models.threads}
-    tables = passages = queries = choice = None
+    tables = passages = queries = whether = choice = None
     sheets = Sheets(engine.corpus, engine.encoder)
     if more.table_model != "none":
         tables = TableReader.load(sheets, folder_of(more.table_model), **runs)
@@ -51,11 +52,13 @@ def load_reader(engine: "Engine | OpenSnapshot") -> Reader:
         queries = QueryReader(sheets)
     if more.passage_model != "none":
         passages = PassageReader.load(folder_of(more.passage_model), **runs)
+    if more.whether:
+        whether = WhetherReader()
     if more.choice != "none":
         choice = Choice.load(folder_of(more.choice), **runs)
     extractive = ExtractiveReader.load(
         StoredVectors(engine.index, engine.encoder), folder_of(more.model), tables=tables, passages=passages,
-        queries=queries, choice=choice, edges=more.edges, least=settings.least,
+        queries=queries, whether=whether, choice=choice, edges=more.edges, least=settings.least,
         least_read=more.least_read, present=more.present,
         encoder=engine.index.encoder["fingerprint"],
     )  # fmt: skip

@@ -8,6 +8,7 @@ right.
 Shape legend: A answers, F features.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -44,6 +45,12 @@ STEP = 0.8
 """Log-odds that a place behind the first costs where the answers are chosen that are read."""
 CUES = ("count", "sum", "average", "much", "difference", "whether", "most", "least", "negated")
 KINDS = tuple(Kind)
+_CODE = re.compile(
+    r"\b(?:codes?|numbers?|no\.|ids?|initials|refs?|references?|sku|nr|kürzel|kennung|código|número|numéro|clave)\b|"
+    r"nummer\b|代码|代号|编号|号码",
+    re.IGNORECASE,
+)
+"""Words that ask for a code and not for what it stands for."""
 
 
 class Reading(StrEnum):
@@ -53,6 +60,7 @@ class Reading(StrEnum):
     TABLE = "tables"
     PASSAGE = "passages"
     QUERY = "queries"
+    WHETHER = "whether"
 
 
 FEATURES = (
@@ -63,11 +71,11 @@ FEATURES = (
     # what the reader of rivals says: its log-odds, the logarithm of the chance, how far ahead of all others
     "rival_odds", "rival_chance", "rival_ahead",
     # what it looks like
-    "words", "characters", "digits", "number_first", "in_question", "capital", "computed", "unread",
+    "words", "characters", "digits", "number_first", "in_question", "capital", "computed", "unread", "reference",
     # the evidence
     "rank", "cited", "link", "best", "present", "paired", "foreign",
     # the question
-    "kind", *(f"cue_{name}" for name in CUES), "orders", "comparisons", "question_words",
+    "kind", *(f"cue_{name}" for name in CUES), "orders", "comparisons", "question_words", "code",
 )  # fmt: skip
 
 
@@ -84,6 +92,8 @@ class Said:
     """Whether it stands in no cell and no text."""
     unread: int = 0
     """Words of the question that the reader could not read, where it says so."""
+    reference: int = 0
+    """-1 for a code that stands for something in another table, 1 for what was looked up there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +128,7 @@ class Candidate:
     @property
     def rival(self) -> Rival:
         """How it is read: as the reader that tells most of it says it."""
-        order = (Reading.TABLE, Reading.PASSAGE, Reading.SPAN, Reading.QUERY)
+        order = (Reading.WHETHER, Reading.TABLE, Reading.PASSAGE, Reading.SPAN, Reading.QUERY)
         return next(self.by[one][1].rival for one in order if one in self.by)
 
 
@@ -189,6 +199,7 @@ def choice_features(question: str, evidence: Evidence, candidates: Sequence[Cand
             sum(term in asked for term in terms) / max(1, len(terms)), text[:1].isupper(),
             any(said.computed for _, said in candidate.by.values()),
             max(said.unread for _, said in candidate.by.values()),
+            sum(said.reference for _, said in candidate.by.values()),
             min((ranks.get(_place(one), LAST_RANK) for one in cited), default=LAST_RANK), len(cited), *common,
         ])  # fmt: skip
     return np.array(rows, np.float32).reshape(len(candidates), len(FEATURES))
@@ -214,8 +225,8 @@ def _of_evidence(question: str, evidence: Evidence) -> list[float]:
 def _of_question(question: str) -> list[float]:
     asked, wording = ask_in_any_language(question), wording_of(question)
     cues = (float(wording.has(cue)) for cue in CUES)
-    words = len(question.split())
-    return [KINDS.index(asked.kind), *cues, float(wording.orders), len(wording.comparisons), words]
+    words, code = len(question.split()), float(_CODE.search(question) is not None)
+    return [KINDS.index(asked.kind), *cues, float(wording.orders), len(wording.comparisons), words, code]
 
 
 LAST_RANK = 60

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from helios.reading.passages import PassageAnswer, PassageReader, ReadPassages
     from helios.reading.queries.reader import QueryAnswer, QueryReader
     from helios.reading.tables.reader import Sheets, TableAnswer, TableReader
+    from helios.reading.whether import WhetherAnswer, WhetherReader
 
 FloatArray = NDArray[np.float32]
 ALTERNATIVES = 4
@@ -56,13 +57,14 @@ class Candidates:
 
 class ExtractiveReader:
     """Answers are spans of the evidence, what a program gives that reads whole tables, words of a passage that was read
-    beside the question, or what a query over the tables gives: the likeliest."""
+    beside the question, what a query over the tables gives, or yes and no: the likeliest."""
 
     name = "extractive"
 
     def __init__(
         self, ranker: AnswerRanker, vectors: NodeVectors, *, tables: "TableReader | None" = None,
-        passages: "PassageReader | None" = None, queries: "QueryReader | None" = None, choice: Choice | None = None,
+        passages: "PassageReader | None" = None, queries: "QueryReader | None" = None,
+        whether: "WhetherReader | None" = None, choice: Choice | None = None,
         edges: int = 10, least: float = 0.0, least_read: float = 0.0, present: float = 0.0,
     ) -> None:  # fmt: skip
         """It abstains below the confidence `least` for spans where the best row is surely linked to its text, below
@@ -74,6 +76,7 @@ class ExtractiveReader:
         self.tables = tables
         self.passages = passages
         self.queries = queries
+        self.whether = whether
         self.choice = choice
         self.vectors = vectors
         self.edges = edges
@@ -87,7 +90,8 @@ class ExtractiveReader:
     @classmethod
     def load(
         cls, vectors: NodeVectors, folder: Path | None = None, *, tables: "TableReader | None" = None,
-        passages: "PassageReader | None" = None, queries: "QueryReader | None" = None, choice: Choice | None = None,
+        passages: "PassageReader | None" = None, queries: "QueryReader | None" = None,
+        whether: "WhetherReader | None" = None, choice: Choice | None = None,
         edges: int = 10, least: float = 0.0, least_read: float = 0.0, present: float = 0.0, encoder: str | None = None,
     ) -> "ExtractiveReader":  # fmt: skip
         """A reader with the packaged weights, or those of a folder; ModelError if they cannot be used.
@@ -96,8 +100,8 @@ class ExtractiveReader:
         """
         ranker = AnswerRanker.load(folder, encoder=encoder)
         return cls(
-            ranker, vectors, tables=tables, passages=passages, queries=queries, choice=choice, edges=edges, least=least,
-            least_read=least_read, present=present,
+            ranker, vectors, tables=tables, passages=passages, queries=queries, whether=whether, choice=choice,
+            edges=edges, least=least, least_read=least_read, present=present,
         )  # fmt: skip
 
     def over(self, vectors: NodeVectors, sheets: "Sheets") -> "ExtractiveReader":
@@ -105,8 +109,9 @@ class ExtractiveReader:
         tables = None if self.tables is None else self.tables.over(sheets)
         queries = None if self.queries is None else self.queries.over(sheets)
         return ExtractiveReader(
-            self.ranker, vectors, tables=tables, passages=self.passages, queries=queries, choice=self.choice,
-            edges=self.edges, least=self.least, least_read=self.least_read, present=self.present,
+            self.ranker, vectors, tables=tables, passages=self.passages, queries=queries,
+            whether=self.whether, choice=self.choice, edges=self.edges, least=self.least, least_read=self.least_read,
+            present=self.present,
         )  # fmt: skip
 
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
@@ -150,6 +155,9 @@ class ExtractiveReader:
             found[Reading.PASSAGE] = [_of_passage(question, one) for one in told]
         if self.queries is not None and _link(evidence) < SURELY_LINKED:
             found[Reading.QUERY] = [_of_query(question, one) for one in self.queries.read(question, evidence)]
+        if self.whether is not None:
+            verdicts = self.whether.read(question, vectors, evidence, self.vectors)
+            found[Reading.WHETHER] = [_of_whether(question, one) for one in verdicts]
         kept = {one: [said for said in answers if span_key(said.answer.text)] for one, answers in found.items()}
         return {one: answers[:ANSWERS] for one, answers in kept.items() if answers}
 
@@ -191,7 +199,7 @@ def _link(evidence: Evidence) -> float:
 def _of_table(question: str, found: "TableAnswer") -> Said:
     reason = str(found.program)
     answer = Answer(question, found.text, found.citations(), found.confidence, reader="tables", reason=reason)
-    return Said(answer, found.rival, computed=found.is_computed)
+    return Said(answer, found.rival, computed=found.is_computed, reference=found.program.reference)
 
 
 def _of_passage(question: str, found: "PassageAnswer") -> Said:
@@ -204,6 +212,11 @@ def _of_query(question: str, found: "QueryAnswer") -> Said:
     answer = Answer(question, found.text, found.citations, found.confidence, reader="queries", reason=reason)
     read, _, left = found.explanation.partition("; not read: ")
     return Said(answer, Rival(found.text[: 3 * SHOWN], "query", read, ""), unread=len(left.split(", ")) if left else 0)
+
+
+def _of_whether(question: str, found: "WhetherAnswer") -> Said:
+    answer = Answer(question, found.text, found.citations, found.confidence, reader="whether")
+    return Said(answer, replace(_beside(found.node, found.span), answer=found.text))
 
 
 def _beside(node: ReadNode, span: Span) -> Rival:

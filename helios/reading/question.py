@@ -84,6 +84,10 @@ ASKING_ELSEWHERE: dict[str, dict[Kind, str]] = {
 _SAME_AS = {Kind.PERSON: "who", Kind.DATE: "when", Kind.PLACE: "where", Kind.COUNT: "how"}
 
 
+SAID = {"de": ("ja", "nein"), "fr": ("oui", "non"), "es": ("sí", "no"), "zh": ("是", "否")}
+"""Yes and no by ISO 639-1 code; they are English in all other languages."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question taken apart."""
@@ -125,6 +129,12 @@ def ask_in_any_language(question: str) -> Asked:
         return asked
     match, kind = min(matches, key=lambda one: one[0].start())
     return replace(asked, word=_SAME_AS[kind], kind=kind, focus_span=match.span())
+
+
+def yes_or_no(question: str, *, yes: bool) -> str:
+    """The word in the language of the question."""
+    affirmed, denied = SAID.get(recognise(question), ("yes", "no"))
+    return affirmed if yes else denied
 
 
 def _asking_position(words: list[str]) -> int | None:

@@ -1,9 +1,12 @@
 """The text of a node: every character belongs to the piece that it came from."""
 
+from itertools import pairwise
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helios.models.text import NodeText, passage_text, segment_text
+from helios.models.text import NodeText, passage_text, segment_text, sentence_ends
 from helios.types import Passage, Segment, SegmentId
 
 WORDS = st.text('ab .!?"(Ä1', max_size=12)
@@ -52,6 +55,27 @@ def test_a_passage_is_cut_into_sentences():
 def test_chinese_sentences_end_without_blanks():
     node = passage_text(Passage("p", "长江", "长江是亚洲最长的河流。它流经上海。"))
     assert pieces(node)[1:] == [("sentence:0", "长江是亚洲最长的河流。"), ("sentence:1", "它流经上海。")]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Dr. Smith met Mr. J. K. Rowling.", "She left No. 5 at 10.", "The U.S. Army came.", "No.", "It was Sept. 4."],
+        ["Born in the U.S.", "He left.", "It ended (at last.)", "Next came 12.", "Plans: A, B, C.", "The end."],
+        ["Durchgangsarzt ist Dr. Haberstroh.", "Zugesagt am 1. Mai im 2. Stock.", "Es gab 12.", "Über uns: Nr. 7."],
+        ["La bomba nº 2 se quemó.", "Él vino.", "¿Quién?", "¡La Sra. Gómez!"],
+        ["M. Dupont et Mme. Curie.", "Écrit à la p. 12.", "À voir."],
+    ],
+)
+def test_full_stops_of_abbreviations_end_no_sentence(sentences):
+    text = " ".join(sentences)
+    ends = [0, *sentence_ends(text), len(text)]
+    assert [text[start:end].rstrip() for start, end in pairwise(ends)] == sentences
+
+
+def test_sentences_are_found_in_time_proportional_to_the_text(within):
+    with within(2.0):
+        sentence_ends("a.b. A" * 20_000 + ". " * 20_000 + "x" * 100_000 + ". No. 1" * 10_000 + "." + '"' * 50_000)
 
 
 def test_an_empty_passage():

@@ -118,3 +118,20 @@ def test_weights_that_cannot_be_used(tmp_path):
     (folder / TREES).unlink()
     with pytest.raises(ModelError):
         Choice.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("which carrier took it?", 0),
+        ("what is the carrier's code?", 1),
+        ("Nummer der Rechnung", 1),
+        ("订单的编号是多少", 1),
+    ],
+)
+def test_codes_are_told_from_what_they_stand_for(question, asked):
+    code = Said(Answer(question, "PGN", (), 0.5), Rival("PGN", "carrier", "", ""), reference=-1)
+    name = Said(Answer(question, "Pigeon", (), 0.4), Rival("Pigeon", "name", "", ""), reference=1)
+    features = choice_features(question, evidence(), candidates_of(said(TABLE=(code, name))))
+    assert features[:, FEATURES.index("reference")].tolist() == [-1, 1]
+    assert features[:, FEATURES.index("code")].tolist() == [asked, asked]

@@ -19,7 +19,8 @@ from helios.index.lexical import terms_of
 from helios.models.encoder import TokenVectors
 from helios.reading.question import STOP
 from helios.reading.tables.dates import MONTH, MONTHS, WEEKDAYS, read_day, said_times
-from helios.reading.tables.sheet import WORD, Kind, Sheet
+from helios.reading.tables.headers import spelled_out
+from helios.reading.tables.sheet import WORD, Kind, Sheet, Value, words_of
 from helios.reading.tables.wording import Comparison, Wording, compared_by
 
 MOST_WORDS = 128
@@ -65,6 +66,8 @@ _TO = re.compile(
     r"\s*(?:and|to|until|till|through|und|bis|et|à|au|jusqu\W\w+|y|a|al|hasta|-|–|到|至|和)\s*(?:the |the end of )?",
     re.I,
 )
+_ITEMS = re.compile(r"\s*[;|+/\n、；，]\s*|,\s+")
+"""Between the items of a cell that lists some."""
 _OR = re.compile(
     r"\s*(?:,|and|or|&|und|oder|et|ou|y|e|o|u|和|或|、)\s*(?:the |der |die |das |la |le |les |el |los |las )?", re.I
 )
@@ -186,7 +189,7 @@ def _value_matches(words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
     grouped: dict[tuple[int, int, int, bool], list[int]] = {}
     for number, (start, end) in longest.items():
         value = sheet.values[number]
-        whole = len(value.words) == end - start
+        whole = len(value.words) == end - start or _lists(value, tuple(word.text for word in words[start:end]), sheet)
         grouped.setdefault((value.column, start, end, whole), []).append(number)
     for (column, start, end, whole), numbers in grouped.items():
         rows = np.zeros(sheet.size, bool)
@@ -195,6 +198,17 @@ def _value_matches(words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
         share = 1.0 if whole else (end - start) / min(len(sheet.values[number].words) for number in numbers)
         said = " ".join(word.text for word in words[start:end])
         yield Match(column, rows, frozenset(range(start, end)), share, len(numbers), "=" if whole else "~", text=said)
+
+
+def _lists(value: Value, phrase: tuple[str, ...], sheet: Sheet) -> bool:
+    """Whether a value is a list of which one item is the phrase: "Tue; Thu" lists Tue as "Tue" alone does."""
+    column = sheet.columns[value.column]
+    if column.kind is not Kind.TEXT:
+        return False
+    items = _ITEMS.split(column.cells[int(value.rows[0])])
+    return len(items) > 1 and any(
+        phrase in (tuple(words_of(item)), tuple(words_of(spelled_out(item)))) for item in items
+    )
 
 
 def _holding(phrase: tuple[str, ...], sheet: Sheet) -> list[int]:

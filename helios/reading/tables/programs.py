@@ -91,6 +91,14 @@ class Program:
             text += " where " + " and ".join(map(self._said, self.matches))
         return text
 
+    @property
+    def reference(self) -> int:
+        """-1 where the column refers to another table, so that a value stands for something there; 1 for a column that
+        was looked up there; 0 for all others."""
+        if self.column >= self.sheet.own and self.sheet.joined:
+            return 1
+        return -1 if any(joined.by == self.column for joined in self.sheet.joined) else 0
+
     def _said(self, match: Match) -> str:
         if match.column < 0 or match.operator not in "=~":
             return match.text

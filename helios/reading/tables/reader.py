@@ -15,7 +15,7 @@ from helios.models.encoder import TokenEncoder, TokenVectors
 from helios.models.routes import Runtime
 from helios.models.trees import Trees
 from helios.reading.base import Citation
-from helios.reading.question import ask_in_any_language
+from helios.reading.question import ask_in_any_language, yes_or_no
 from helios.reading.rivals import Rival
 from helios.reading.tables import candidates, columns
 from helios.reading.tables.beside import rival_of
@@ -204,10 +204,8 @@ class TableAnswer:
     program: Program
     result: Result
     confidence: float
-
-    @property
-    def text(self) -> str:
-        return self.result.text
+    text: str
+    """In the language of the question."""
 
     @property
     def is_computed(self) -> bool:
@@ -321,7 +319,7 @@ class TableReader:
         return [
             TableAnswer(
                 executed.programs[number], executed.results[number],
-                self.confidence.of(share, executed.features[number]),
+                self.confidence.of(share, executed.features[number]), answer_text(question, executed.results[number]),
             )
             for number, share in executed.shares(self.confidence.temperature)
         ]  # fmt: skip
@@ -330,6 +328,11 @@ class TableReader:
         """The best programs by the trees that have a result."""
         found = all_programs(asked, evidence, self.sheets, self.columns)
         return best_executed(found, [self.trees.sums(one.features[:, self._used]) for one in found])
+
+
+def answer_text(question: str, result: Result) -> str:
+    """A result in one line, yes and no in the language of the question."""
+    return result.text if result.yes is None else yes_or_no(question, yes=result.yes)
 
 
 def best_executed(found: list[TablePrograms], scores: list[NDArray[np.float64]], *, most: int = EXECUTED) -> Executed:

@@ -138,11 +138,13 @@ _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
     r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
 )
+_UNIT = r"^\W{0,2}(?:\w{1,10}\W){0,3}?\w{0,10}\W?"
+"""Up to four words between a number and what it is compared by: 4 quid a day or more."""
 _BEHIND = (
     (
         ">=",
         re.compile(
-            r"^\W{0,2}\w{0,10}\W?(?:or (?:more|above|over|later|older|after|better|higher|newer)|oder mehr|"
+            rf"{_UNIT}(?:or (?:more|above|over|later|older|after|better|higher|newer)|oder mehr|"
             r"ou plus|o más|以上)",
             re.I,
         ),
@@ -150,7 +152,7 @@ _BEHIND = (
     (
         "<=",
         re.compile(
-            r"^\W{0,2}\w{0,10}\W?(?:or (?:less|fewer|below|under|earlier|before|lower|cheaper)|oder weniger|"
+            rf"{_UNIT}(?:or (?:less|fewer|below|under|earlier|before|lower|cheaper)|oder weniger|"
             r"ou moins|o menos|以下)",
             re.I,
         ),

@@ -119,3 +119,10 @@ def test_neither_is_one_of_very_many_rows_of_which_none_is_read():
     corpus = Corpus(JOBS, STAFF)
     corpus.segment_count = 1_200_000
     assert joined(corpus, "jobs").joined == ()
+
+
+def test_a_code_is_told_from_what_it_stands_for():
+    sheet = joined(Corpus(JOBS, STAFF), "jobs")
+    referring, looked_up, own = (column(sheet, header) for header in ("By", "Name", "Done"))
+    assert [Program(sheet, Op.LOOKUP, (), at).reference for at in (referring, looked_up, own, -1)] == [-1, 1, 0, 0]
+    assert Program(Sheet.of(JOBS), Op.LOOKUP, (), referring).reference == 0

@@ -346,3 +346,26 @@ def test_two_orders_of_the_same_rows_are_two_answers():
     assert up.items == ("Bo", "Cy", "Ann")
     assert down.items == ("Ann", "Bo", "Cy")
     assert up.key != down.key
+
+
+@pytest.mark.parametrize(
+    ("question", "column", "wanted"),
+    [
+        ("which suppliers deliver on Tuesdays", 1, [True, True, False]),
+        ("who helps on the turnstile", 2, [True, True, False]),
+        ("who does tea", 2, [False, False, True]),
+    ],
+)
+def test_a_cell_that_lists_a_value_is_as_good_as_one_that_is_the_value(question, column, wanted):
+    sheet = Sheet.of(
+        Table(
+            "s", "Suppliers", ("Name", "Days", "Helps with"),
+            (("Dun", "Tue; Thu", "bar, turnstile"), ("Cold", "Tue", "turnstile"), ("Whin", "Mon", "tea + bar")),
+        )
+    )  # fmt: skip
+    (match,) = [
+        one
+        for one in matches_of(question, question_words(question), wording_of(question), sheet, [])
+        if one.column == column
+    ]
+    assert (match.rows.tolist(), match.operator, match.share) == (wanted, "=", 1.0)
