@@ -8,7 +8,7 @@ Text may be tokenised, as in OTT-QA, with spaces around punctuation; answers are
 import re
 from dataclasses import dataclass
 
-from helios.models.text import SENTENCE_END
+from helios.models.text import split_sentences
 from helios.types import Passage
 
 MAX_CLAUSE_WORDS = 15
@@ -138,7 +138,7 @@ ADVERBS = re.compile(r"^(?:also|currently|then|later|subsequently|additionally|p
 def read_facts(passage: Passage) -> PassageFacts:
     """Everything that the patterns find in a passage."""
     text = " ".join(passage.text.split())
-    sentences = [sentence.strip() for sentence in SENTENCE_END.split(ASIDES.sub("", text))]
+    sentences = split_sentences(ASIDES.sub("", text)) or [""]
     is_person = bool(PERSON.search(text)) and not text.startswith("The ")
     noun, clauses = _definition(sentences[0], is_person=is_person)
     for sentence in sentences[1:]:

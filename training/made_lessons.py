@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from helios.index.languages import COMMON
-from helios.models.text import SENTENCE_END, plain_text, segment_text
+from helios.models.text import plain_text, segment_text, split_sentences
 from helios.reading.windows import JOIN
 from helios.types import Passage, Segment, SegmentId, Table
 from training.table_questions import NAMES
@@ -91,7 +91,7 @@ def names_of(passages: Mapping[str, Passage]) -> dict[str, str]:
 def clozes(passage: Passage, texts: Mapping[str, str], chance: random.Random) -> Iterator[Record]:
     """One sentence in two, at most three: some of its words ask for what was left out."""
     text = plain_text(passage)
-    sentences = [one for one in SENTENCE_END.split(passage.text) if LEAST_SENTENCE <= len(one) <= LONGEST_SENTENCE]
+    sentences = [one for one in split_sentences(passage.text) if LEAST_SENTENCE <= len(one) <= LONGEST_SENTENCE]
     for sentence in chance.sample(sentences, min(3, (len(sentences) + 1) // 2)):
         blank = _blank(sentence, chance)
         start = text.find(sentence)
@@ -114,7 +114,7 @@ def crossings(
 ) -> Iterator[Record]:  # fmt: skip
     """Sentences that name another passage, and say what that one says too: both answer."""
     own = plain_text(passage)
-    for sentence in SENTENCE_END.split(passage.text):
+    for sentence in split_sentences(passage.text):
         if not LEAST_SENTENCE <= len(sentence) <= LONGEST_SENTENCE:
             continue
         for start, end, other in _named(sentence, names):

@@ -60,7 +60,11 @@ def main() -> None:
         return
     write_frame(replies, dumps({"ready": True}))
     while (frame := read_frame(requests)) is not None:
-        write_frame(replies, answer(session, loads(frame)))
+        try:
+            write_frame(replies, answer(session, loads(frame)))
+        except MemoryError:
+            write_frame(replies, dumps({"error": "failed", "message": "the query needs more memory than it may use"}))
+            return  # what it holds may never be given back
 
 
 def open_session(engine: str, options: Mapping[str, Any]) -> Session:
@@ -71,7 +75,7 @@ def open_session(engine: str, options: Mapping[str, Any]) -> Session:
 
 
 def answer(session: Session, request: Mapping[str, Any]) -> bytes:
-    """Run one request; what the engine refuses is an answer too."""
+    """Run one request; what the engine refuses is an answer too, MemoryError is raised."""
     _hold_to(request["max_memory"])
     try:
         columns, rows = session.run(request["text"], request["parameters"])
@@ -85,8 +89,8 @@ def answer(session: Session, request: Mapping[str, Any]) -> bytes:
         return dumps({"error": "unavailable", "message": str(error)})
     except QueryFailed as error:
         return dumps({"error": "failed", "message": str(error)})
-    except (MemoryError, RecursionError) as error:
-        return dumps({"error": "failed", "message": f"the query needs more than it may use ({type(error).__name__})"})
+    except RecursionError:
+        return dumps({"error": "failed", "message": "the query needs more than it may use (it nests too deep)"})
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
@@ -121,7 +125,10 @@ def _hold_to(max_memory: int) -> None:
         with open("/proc/self/statm", encoding="ascii") as pages:
             _, resident, _, _, _, data, _ = (int(count) * resource.getpagesize() for count in pages.read().split())
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (data + max(0, max_memory - resident) + SPARE_BYTES, hard))
+        wanted = data + max(0, max_memory - resident) + SPARE_BYTES
+        resource.setrlimit(
+            resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
 
 
 def _give_up_rights(*, network: bool) -> None:

@@ -38,8 +38,18 @@ _OPENERS = _words(
     "der die das er sie es wir im am ein eine el la los las en un una le les il elle une"
 )
 """Words that open a sentence even after initials."""
-_BEFORE_ORDINALS = _words("am im der die das dem den des vom zum zur bis seit ab und ins beim")
-"""German words before numbers of order: am 1. Mai, im 2. Stock."""
+_BEFORE_ORDINALS = _words("im der die das dem den des zur ins beim")
+"""German words before numbers of order: im 2. Stock."""
+_MONTHS = _words(
+    "januar jänner februar märz april mai juni juli august september oktober november dezember jan feb apr aug sep okt "
+    "nov dez"
+)
+_HALVES = _words("a.m p.m")
+"""What a sentence may end with although its parts are single letters."""
+_LETTERED = _words(
+    "plan grade vitamin type class group section block team room platform gate terminal level option part"
+)
+"""Words that a letter follows which is no initial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,12 @@ def sentences_of(passage: Passage) -> Iterator[tuple[int, str]]:
             yield int(number), text.text[piece.start : piece.end]
 
 
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, without the blanks around them."""
+    pieces = (text[start:end].strip() for start, end in pairwise([0, *sentence_ends(text), len(text)]))
+    return [piece for piece in pieces if piece]
+
+
 def sentence_ends(text: str) -> list[int]:
     """Where the sentences of a text begin, but for the first; Dr. Smith, No. 5, the U.S. Army, am 1. Mai stay whole."""
     found = []
@@ -114,16 +130,23 @@ def sentence_ends(text: str) -> list[int]:
 
 def _is_short(text: str, before: re.Match[str], following: str) -> bool:
     """Whether a full stop is part of a word and ends no sentence."""
-    word = before[1]
+    word, words = before[1], text[max(0, before.start() - 24) : before.start()].split()
     if word.isdigit():
-        words = text[max(0, before.start() - 12) : before.start()].lower().split()
-        return len(word) < 3 and not following[0].isdigit() and bool(words) and words[-1] in _BEFORE_ORDINALS
+        month = following.lower() in _MONTHS
+        return len(word) < 3 and (month or (bool(words) and words[-1].lower() in _BEFORE_ORDINALS))
     if word.lower() in _TITLES:
         return True
     if word.lower() in _COUNTED:
         return following[0].isdigit()
-    initials = word.split(".")
-    return all(len(one) == 1 and one.isalpha() for one in initials) and following.lower() not in _OPENERS
+    letters = word.split(".")
+    if (
+        following.lower() in _OPENERS
+        or word.lower() in _HALVES
+        or any(len(one) != 1 or not one.isalpha() for one in letters)
+    ):
+        return False
+    opens = not words or words[-1][-1] in '.!?:("“„«' or (words[-1][0].isupper() and words[-1].lower() not in _LETTERED)
+    return len(letters) > 1 or (word.isupper() and opens)
 
 
 def _join(parts: list[tuple[str, str]]) -> NodeText:

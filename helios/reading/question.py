@@ -131,9 +131,18 @@ def ask_in_any_language(question: str) -> Asked:
     return replace(asked, word=_SAME_AS[kind], kind=kind, focus_span=match.span())
 
 
+_VERBS = (
+    ("es", r"¿|^\W*(?:se |puedo|puede|podemos|tenemos|tienen?|hay|está|están|hace falta)\b"),
+    ("fr", r"-t-(?:il|elle|on)\b|^\W*(?:est-ce|peut-on|peut|faut-il|on peut|y a)\b"),
+    ("de", r"^\W*(?:darf|dürfen|kann|können|muss|müssen|gibt|hat|haben|ist|sind|wird|werden)\b"),
+)
+"""What a short question tells its language by."""
+
+
 def yes_or_no(question: str, *, yes: bool) -> str:
     """The word in the language of the question."""
-    affirmed, denied = SAID.get(recognise(question), ("yes", "no"))
+    told = (language for language, verb in _VERBS if re.search(verb, question, re.IGNORECASE))
+    affirmed, denied = SAID.get(recognise(question) or next(told, ""), ("yes", "no"))
     return affirmed if yes else denied
 
 

@@ -23,9 +23,10 @@ from helios.models.encoder import TokenVectors
 from helios.models.glossary import gloss
 from helios.models.text import Piece
 from helios.reading.base import Citation
-from helios.reading.question import SAID, STOP, ask_in_any_language, yes_or_no
+from helios.reading.question import STOP, ask_in_any_language, yes_or_no
 from helios.reading.spans import ReadNode, Shape, Span, citation_of, place_number, read_nodes
-from helios.reading.tables.matching import NO, YES
+from helios.reading.tables.dates import MONTH
+from helios.reading.tables.matching import NO, YES, question_words
 from helios.reading.tables.wording import wording_of
 from helios.reading.vectors import NodeVectors
 from helios.types import Evidence
@@ -44,52 +45,69 @@ ODDS = (-4.0, 6.0, 6.0)
 FAR = 0.3
 """How near the opposite is where nothing says it."""
 _ASKING = re.compile(
-    r"\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how|list|name|show|find|give|tell|"
-    r"wer|wen|wem|wessen|was|wo|woher|wohin|wann|warum|wieso|weshalb|wie|womit|wozu|wof[üu]r|wie ?viele?|welche[rsnm]?|"
+    r"\b(?:wh(?:at|ich|o|om|ose|en|ere|y)s?|how|list|name|show|find|give|tell|"
+    r"wer|wen|wem|wessen|was|wann|warum|wieso|weshalb|weswegen|wie|welche[rsnm]?|"
+    r"wo(?:her|hin|mit|zu|f[üu]r|durch|bei|nach|von|vor|ran|rauf|raus|rin|r[üu]ber|rum|gegen)?|wie ?viele?|"
     r"qui|quoi|quel(?:le)?s?|o[ùu]|quand|comment|combien|pourquoi|lequel|laquelle|"
-    r"qu[eé]|cu[aá]l(?:es)?|qui[eé]n(?:es)?|d[oó]nde|cu[aá]ndo|c[oó]mo|cu[aá]nt[oa]s?)\b"
-    r"|什么|什麼|哪|谁|誰|怎么|怎麼|如何|多少|几|幾|为什么|多久|多长|多大|多远",
+    r"qu[eé]|cu[aá]l(?:es)?|qui[eé]n(?:es)?|d[oó]nde|cu[aá]ndo|c[oó]mo|cu[aá]nt[oa]s?)\b|\bqu['’](?!il\b|on\b|elle)"
+    r"|什么|什麼|哪|谁|誰|怎|如何|多少|几|幾|为什么|啥|多[久长大远高重早晚]",
     re.IGNORECASE,
 )
 """Words that ask for something else."""
 _EITHER = re.compile(r"吗|嗎|是否|(.)[不没]\1|有没有|了没|没有?[?？]?$")
 """Words that ask for yes or no wherever they stand."""
-_TURNED = re.compile(r"-t-(?:il|elle|on|ils|elles)\b|\best-ce qu", re.IGNORECASE)
+_TURNED = re.compile(
+    r"-t-(?:il|elle|on|ils|elles)\b|\best-ce qu|\b(?:peut|doit|faut|est|sont|puis)-(?:on|il|elle|ils|elles|je)\b", re.I
+)
 """French verbs before their subjects."""
+_FRENCH_VERB = re.compile(
+    r"\b(?:on|nous|vous|ils?|elles?|je|est|sont|peut|peuvent|faut|doit|ont|y a)\b|\b[jn]['’]", re.IGNORECASE
+)
 _ENGLISH_WAS = re.compile(
-    r"^\W*was\b.*(?:\b(?:the|a|an|of|for|at|our|my|any|there|it|its|he|she|they|we|still|by|on)\b|['’]s\b)",
-    re.IGNORECASE,
+    r"^\W*was\b.*\b(?:the|of|for|our|my|any|there|its|he|she|they|we|still|valid|paid|sold)\b", re.IGNORECASE
 )
 """German asks "was" where English asks "what"."""
 _SHORT = re.compile(
-    r"\b(?:yet|right|ok|okay|allowed|any(?:one|body|thing)?|still|already|possible|included|available|open|closed|paid|done|"
+    r"\b(?:yet|right|ok|okay|allowed|any(?:one|body|thing)?|still|already|possible|included|available|open|closed|done|"
     r"fixed|needed|required|valid|back|in stock)\b",
     re.IGNORECASE,
 )
 """English questions without a verb ask for yes or no by one of these: "insurance paid yet?"."""
+_CHOICE = re.compile(r"\b(?:or|oder|ou)\b|还是", re.IGNORECASE)
+"""Words that ask which of two."""
 
 
 _DENYING = re.compile(
-    r"\b(?:no|not|never|cannot|nor|neither|nobody|none|nothing|without|forbidden|prohibited|banned|refused|rejected|"
-    r"cancelled|closed|expired|voted down|sold out|out of stock)\b|n['’]t\b",
+    r"\bno\b(?!\.?\s*\d|\s+(?:later|less|more|fewer|problem|charge|cost|limit|doubt)\b)|\bnot\b(?!\s+only\b)|"
+    r"\b(?:never|cannot|nor|neither|nobody|none|nothing|forbidden|prohibited|banned|voted down|sold out)\b|"
+    r"\bout of stock\b|"
+    r"n['’]t\b|\b(?:ca|wo|do|does|did|is|are|was|were|should|must)nt\b|"
+    r"\binterdi|\bdéfense de|\bproh[ií]b|\bverboten|\buntersagt|谢绝|禁止|不得|严禁",
     re.IGNORECASE,
 )
+_SHUT = re.compile(r"\b(?:closed|cancell?ed|rejected|refused|expired|ended|without)\b", re.IGNORECASE)
+_OPEN = re.compile(r"\b(?:open|valid|still|on|accept|agree|approve|pass)(?:s|ed|d)?\b", re.IGNORECASE)
+"""What is shut denies a question that asks for this; for others it is not clear what it says."""
 _CLAUSE = re.compile(r"[,;:] |[，；：]| (?=(?:but|aber|sondern|mais|pero)\b)", re.IGNORECASE)
+_NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]+")
+_DATE = re.compile(rf"\d{{1,2}}[./-]\d{{1,2}}|\b\d{{4}}\b|\b(?:{MONTH})\b|✓", re.IGNORECASE)
+_CROSSES = NO | {"✗", "✘", "❌", "×", "☐", "—", "−", "nil", "none", "0.0", "keine", "keiner", "aucun", "ninguno"}
+_UNKNOWN = frozenset(("n/a", "n.a.", "na", "?", "unknown", "tbc", "tba", "unbekannt", "k.a.", "inconnu", "desconocido"))
 
 
 def asks_whether(question: str) -> bool:
     """Whether yes or no may answer a question: it begins with its verb, or asks without a word that asks for more."""
+    if _CHOICE.search(question):
+        return False
     if _EITHER.search(question) or _ENGLISH_WAS.search(question):
         return True
-    asking = _ASKING.search(question)
-    if wording_of(question).has("whether"):
-        return asking is None or asking.start() > 0
-    if asking is not None or ask_in_any_language(question).word:
+    if _ASKING.search(question) or ask_in_any_language(question).word:
         return False
-    asks = question.rstrip().endswith(("?", "？")) and (
-        recognise(question) in SAID or "¿" in question or _SHORT.search(question) is not None
-    )
-    return asks or _TURNED.search(question) is not None
+    if wording_of(question).has("whether") or _TURNED.search(question):
+        return True
+    asks = question.rstrip().endswith(("?", "？"))
+    french = recognise(question) == "fr" and _FRENCH_VERB.search(question) is not None
+    return asks and (french or "¿" in question or _SHORT.search(question) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +138,16 @@ class WhetherReader:
     def read(self, question: str, said: TokenVectors, evidence: Evidence, vectors: NodeVectors) -> list[WhetherAnswer]:
         """Yes and no, each from what says it and stands nearest, the likelier first.
 
-        Nothing for a question of another kind, or one that negates: "is it not allowed?" has no clear yes. `said` are
-        the vectors of the question's tokens.
+        Nothing for a question of another kind, or one that negates or compares: "is it not allowed?" has no clear yes,
+        and "is it over £50?" is for those that compute. `said` are the vectors of the question's tokens.
         """
-        if not asks_whether(question) or denies(question):
+        if not asks_whether(question) or denies(question) or _compares(question):
             return []
         nodes = read_nodes(evidence, edges=EDGES)
-        weights_Q = np.array([_weight(question[start:end]) for start, end in said.spans.tolist()], np.float32)
+        weights_Q = _weights(question, said)
         if not nodes or not weights_Q.sum():
             return []
-        asked, best = _content(question), dict[bool, Statement]()
+        asked, best = Question.of(question), dict[bool, Statement]()
         for number, (node, tokens) in enumerate(zip(nodes, vectors.nodes(nodes), strict=True)):
             similar_QL = said.vectors @ tokens.vectors.T
             for one in statements(asked, number, node, tokens, similar_QL, weights_Q / weights_Q.sum()):
@@ -147,30 +165,54 @@ class WhetherReader:
         return sorted(found, key=lambda one: -one.confidence)
 
 
-def _weight(token: str) -> float:
-    """How much a token of the question counts: marks do not, common words little."""
-    terms = "".join(terms_of(token))
-    return 0.0 if not terms else STOP_WEIGHT if terms in STOP else 1.0
+def _weights(question: str, said: TokenVectors) -> FloatArray:
+    """How much each token of the question counts (Q): marks do not, common words of its language little."""
+    weights_Q = np.zeros(len(said.spans), np.float32)
+    for word in question_words(question):
+        within = (said.spans[:, 0] < word.end) & (said.spans[:, 1] > word.start)
+        weights_Q[within] = STOP_WEIGHT if word.stop else 1.0
+    return weights_Q
 
 
 def denies(text: str) -> bool:
     """Whether a word of a text negates, in the text or in its English."""
     english = gloss(text)
-    return _DENYING.search(text if english is None else english.text) is not None
+    return any(_DENYING.search(one) for one in (text, english.text if english is not None else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a statement is held against."""
+
+    text: str
+    words: tuple[str, ...]
+    """The words of content in their order, in English where a glossary has that."""
+    facts: frozenset[str]
+    """Numbers, and names that stand inside an English question: what affirms must have them all."""
+
+    @classmethod
+    def of(cls, text: str) -> "Question":
+        """Take a question apart."""
+        names = _NAME.findall(text) if recognise(text) in ("", "en") else []
+        facts = (term for word in (*re.findall(r"\d+", text), *names) for term in terms_of(word))
+        return cls(text, tuple(_content(text)), frozenset(facts) - STOP)
+
+    def is_denied(self, text: str) -> bool | None:
+        """Whether some words deny it, affirm it as far as they speak of it, or, None, leave it open."""
+        if denies(text):
+            return True
+        if _SHUT.search(text):
+            return True if _OPEN.search(self.text) else None
+        return False
 
 
 def statements(
-    asked: frozenset[str],
-    number: int,
-    node: ReadNode,
-    tokens: TokenVectors,
-    similar_QL: FloatArray,
-    weights_Q: FloatArray,
+    asked: Question, number: int, node: ReadNode, tokens: TokenVectors, similar_QL: FloatArray, weights_Q: FloatArray
 ) -> Iterator[Statement]:
-    """The sentences of a text, or the row that a node is, for a question with some words of content.
+    """The sentences of a text, or the row that a node is, as far as they say yes or no to a question.
 
-    A sentence denies where its nearest clause does, or one that alone has a word of the question: "guests may borrow
-    the boat, but not the car".
+    A sentence denies where the clause does that tells, or the nearest one: "guests may borrow the boat, but not the
+    car".
     """
     text, pieces = node.text.text, node.text.pieces
 
@@ -183,13 +225,20 @@ def statements(
             if piece.where.startswith("sentence"):
                 clauses = _clauses(text, piece)
                 start, end = max(clauses, key=lambda clause: near(*clause))
-                denied = denies(text[start:end]) or _denies_alone(asked, [text[first:last] for first, last in clauses])
-                yield Statement(number, near(piece.start, piece.end), denied, (at,))
+                told = _telling(asked, [text[first:last] for first, last in clauses])
+                denied = asked.is_denied(text[start:end]) if told is None else told
+                if denied or (
+                    denied is not None and asked.facts <= set(terms_of(f"{node.title} {text[piece.start : piece.end]}"))
+                ):
+                    yield Statement(number, near(piece.start, piece.end), denied, (at,))
         return
     cells = {place_number(piece): at for at, piece in enumerate(pieces) if piece.where.startswith("cell")}
     column = asked_column(node, tokens, similar_QL)
-    denied = denies(text) if column is None else denied_by(node.segment.cells[column])
-    if cells:
+    if column is None:
+        denied = asked.is_denied(text) or (False if set(asked.words) <= _content(text).keys() else None)
+    else:
+        denied = denied_by(node.segment.cells[column], asked)
+    if cells and (denied or (denied is not None and asked.facts <= set(terms_of(text)))):
         first = next(iter(cells.values()))
         cited = dict.fromkeys((cells.get(column, first), first))
         yield Statement(number, ROW * near(0, len(text)), denied, tuple(cited))
@@ -207,26 +256,47 @@ def asked_column(node: ReadNode, tokens: TokenVectors, similar_QL: FloatArray) -
     return column
 
 
-def _denies_alone(asked: frozenset[str], clauses: Sequence[str]) -> bool:
-    """Whether a clause denies that has a word of the question which no affirming clause has."""
+def _telling(asked: "Question", clauses: Sequence[str]) -> bool | None:
+    """Whether the clause denies that has the word of the question which tells it from the others; None without one.
+
+    The last such word tells: "can guests borrow the car?" and "can we smoke in the yard?" end with what they are about,
+    but in German.
+    """
     denying = [denies(clause) for clause in clauses]
     if not any(denying) or all(denying):
-        return False
-    words = [_content(clause) & asked for clause in clauses]
-    affirmed = frozenset[str]().union(*(own for own, one in zip(words, denying, strict=True) if not one))
-    return any(one and own - affirmed for own, one in zip(words, denying, strict=True))
+        return None
+    words = [_content(clause) for clause in clauses]
+    denied, affirmed = (
+        frozenset[str]().union(*(own for own, one in zip(words, denying, strict=True) if one is wanted))
+        for wanted in (True, False)
+    )
+    own = [word for word in asked.words if (word in denied) != (word in affirmed)]
+    if not own or (recognise(asked.text) == "de" and len({word in denied for word in own}) > 1):
+        return None
+    return own[-1] in denied
 
 
-def _content(text: str) -> frozenset[str]:
-    """The words of a text, or of its English, that are not common ones."""
+def _compares(question: str) -> bool:
+    return any(comparison.operator != "=" for comparison in wording_of(question).comparisons)
+
+
+def _content(text: str) -> dict[str, None]:
+    """The words of a text, or of its English, that are not common ones, in their order."""
     english = gloss(text)
-    return frozenset(terms_of(text if english is None else english.text)) - STOP
+    return {term: None for term in terms_of(text if english is None else english.text) if term not in STOP}
 
 
-def denied_by(cell: str) -> bool:
-    """Whether a cell says no: by a sign for it, by nothing, or by a word that negates."""
+def denied_by(cell: str, asked: Question) -> bool | None:
+    """Whether the cell that is asked about says no: by a sign, by nothing, or by a word; None where it says something
+    else, such as blue where red was asked for."""
     said = cell.strip().casefold()
-    return said not in YES and (said in NO or denies(cell))
+    if said in YES:
+        return False
+    if said in _CROSSES or denies(cell):
+        return True
+    if said in _UNKNOWN:
+        return None
+    return False if _DATE.search(cell) or _content(cell).keys() & set(asked.words) else None
 
 
 def _clauses(text: str, piece: Piece) -> list[tuple[int, int]]:

@@ -63,6 +63,8 @@ def test_chinese_sentences_end_without_blanks():
         ["Dr. Smith met Mr. J. K. Rowling.", "She left No. 5 at 10.", "The U.S. Army came.", "No.", "It was Sept. 4."],
         ["Born in the U.S.", "He left.", "It ended (at last.)", "Next came 12.", "Plans: A, B, C.", "The end."],
         ["Durchgangsarzt ist Dr. Haberstroh.", "Zugesagt am 1. Mai im 2. Stock.", "Es gab 12.", "Über uns: Nr. 7."],
+        ["The pool is open until 5 p.m.", "Dogs wait outside.", "See Plan B.", "Nobody may enter.", "Eat vitamin C."],
+        ["Wir sehen uns am 12.", "Treffpunkt ist der Hof.", "Der 2. Mai."],
         ["La bomba nº 2 se quemó.", "Él vino.", "¿Quién?", "¡La Sra. Gómez!"],
         ["M. Dupont et Mme. Curie.", "Écrit à la p. 12.", "À voir."],
     ],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from helios.models.encoder import MiniLMEncoder
 from helios.reading.question import yes_or_no
 from helios.reading.vectors import EncodedVectors
-from helios.reading.whether import EDGES, WhetherAnswer, WhetherReader, asks_whether, denied_by, denies
+from helios.reading.whether import EDGES, Question, WhetherAnswer, WhetherReader, asks_whether, denied_by, denies
 from helios.types import Evidence, EvidenceEdge, Origin, Passage, Segment, SegmentId
 
 RULES = Passage(
@@ -48,7 +48,8 @@ def read():
     [
         "Are dogs allowed in the hall?", "may i park here", "was the van sold?", "insurance paid yet?",
         "ist der Keller trocken", "Darf man im Saal rauchen?", "¿Se admiten perros?", "puede entrar el perro",
-        "les chiens sont admis ?", "la clé a-t-elle été rendue", "可以带狗吗", "有没有停车位", "能不能退货",
+        "les chiens sont admis ?", "la clé a-t-elle été rendue", "Peut-on fumer ici ?", "可以带狗吗", "有没有停车位",
+        "能不能退货",
     ],
 )  # fmt: skip
 def test_questions_that_ask_for_yes_or_no(question):
@@ -60,7 +61,10 @@ def test_questions_that_ask_for_yes_or_no(question):
     [
         "Which dogs are allowed?", "how many rooms have a projector?", "price of the attic", "who has the key?",
         "Was kostet der Saal?", "wann ist die Halle zu", "¿Cuándo abre?", "combien de salles y a-t-il",
-        "où est-ce qu'on se gare", "什么时候关门", "name of the dog?",
+        "où est-ce qu'on se gare", "什么时候关门", "name of the dog?", "Was gibt's zu essen?",
+        "Worauf muss ich achten?", "Preis für das Zimmer?", "Prix du billet ?", "Qu'a-t-il dit ?", "电话号码？",
+        "怎样去机场？", "amount paid by Ann",
+        "Is the van red or blue?", "can you tell me who has the key?",
     ],
 )  # fmt: skip
 def test_questions_that_ask_for_more(question):
@@ -71,6 +75,9 @@ def test_the_word_is_of_the_language_of_the_question():
     assert yes_or_no("Darf man im Saal rauchen?", yes=False) == "nein"
     assert yes_or_no("可以带狗吗", yes=True) == "是"
     assert yes_or_no("may i park here", yes=True) == "yes"
+    assert yes_or_no("¿Puedo aparcar?", yes=True) == "sí"
+    assert yes_or_no("Peut-on fumer ici ?", yes=False) == "non"
+    assert yes_or_no("Dürfen Hunde rein?", yes=False) == "nein"
 
 
 @pytest.mark.parametrize(
@@ -139,12 +146,33 @@ def test_any_text_and_any_cell_can_be_read(read, text, cell):
 
 
 @pytest.mark.parametrize(("cell", "denied"), [
-    ("no", True), ("", True), ("0", True), ("-", True), ("no pets", True), ("yes", False), ("x", False), ("May", False),
+    ("no", True), ("", True), ("0", True), ("-", True), ("✗", True), ("no pets", True), ("yes", False), ("x", False),
+    ("3 May 2024", False), ("ice cream, van sales", False), ("n/a", None), ("blue", None), ("No. 5", None),
 ])  # fmt: skip
 def test_cells_deny(cell, denied):
-    assert denied_by(cell) is denied
+    assert denied_by(cell, Question.of("was the van sold?")) is denied
 
 
 def test_words_deny():
-    assert denies("Dogs aren't allowed.") and denies("Es ist nicht erlaubt.")
-    assert not denies("Nora knows the notary.")
+    assert denies("Dogs aren't allowed.") and denies("Es ist nicht erlaubt.") and denies("Défense de fumer.")
+    for text in ("Nora knows the notary.", "Bus No. 5 runs daily.", "There is no charge for parking.", "No problem."):
+        assert not denies(text)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Was the bridge built in 1990?", "The bridge was built in 1985."),
+        ("is the treasurer Nora Ode?", "Tim Brand is the treasurer."),
+        ("is the fee over 100?", "The fee is 50."),
+        ("Is the van red or blue?", "The van is red."),
+    ],
+)
+def test_what_says_something_else_affirms_nothing(read, question, text):
+    assert [one.text for one in read(question, Passage("p", "Notes", text)) if one.text == "yes"] == []
+
+
+def test_an_exception_does_not_deny_what_is_allowed(read):
+    text = Passage("p", "Rules", "Smoking is not allowed in the hall, but it is in the yard.")
+    assert [one.text for one in read("can we smoke in the yard?", text)] == ["yes"]
+    assert [one.text for one in read("can we smoke in the hall?", text)] == ["no"]

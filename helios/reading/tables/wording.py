@@ -138,7 +138,7 @@ _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
     r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
 )
-_UNIT = r"^\W{0,2}(?:\w{1,10}\W){0,3}?\w{0,10}\W?"
+_UNIT = r"^\W{0,2}(?:(?!(?:and|und|et|y)\b)[^\W\d]{1,10}\W){0,3}?[^\W\d]{0,10}\W?"
 """Up to four words between a number and what it is compared by: 4 quid a day or more."""
 _BEHIND = (
     (

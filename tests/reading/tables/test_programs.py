@@ -360,7 +360,7 @@ def test_a_cell_that_lists_a_value_is_as_good_as_one_that_is_the_value(question,
     sheet = Sheet.of(
         Table(
             "s", "Suppliers", ("Name", "Days", "Helps with"),
-            (("Dun", "Tue; Thu", "bar, turnstile"), ("Cold", "Tue", "turnstile"), ("Whin", "Mon", "tea + bar")),
+            (("Dun", "Tue; Thu", "bar, turnstile"), ("Cold", "Tue", "turnstile"), ("Whin", "Mon", "tea; bar")),
         )
     )  # fmt: skip
     (match,) = [
@@ -369,3 +369,13 @@ def test_a_cell_that_lists_a_value_is_as_good_as_one_that_is_the_value(question,
         if one.column == column
     ]
     assert (match.rows.tolist(), match.operator, match.share) == (wanted, "=", 1.0)
+
+
+def test_what_commas_part_is_a_list_only_where_the_items_recur():
+    sheet = Sheet.of(Table("t", "Items", ("Item",), (("Lamp",), ("Lamp, large",), ("Chair, oak",), ("Desk",))))
+    question = "how many lamps"
+    found = matches_of(question, question_words(question), wording_of(question), sheet, [])
+    assert [(one.rows.tolist(), one.operator) for one in found] == [
+        ([True, False, False, False], "="),
+        ([False, True, False, False], "~"),
+    ]

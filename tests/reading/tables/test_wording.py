@@ -170,3 +170,15 @@ def test_the_first_few_of_an_order(question, few):
 )
 def test_what_is_not(question):
     assert wording_of(question).has("negated")
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("machines that cost 4 quid a day or more", [(">=", 4.0)]),
+        ("which of the 2 rooms cost 50 or more", [("=", 2.0), (">=", 50.0)]),
+        ("rooms with 2 beds and 4 or more chairs", [("=", 2.0), (">=", 4.0)]),
+    ],
+)
+def test_words_between_a_number_and_what_it_is_compared_by(question, wanted):
+    assert [(one.operator, one.low) for one in wording_of(question).comparisons] == wanted
