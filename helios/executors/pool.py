@@ -87,7 +87,7 @@ class WorkerPool:
             started = monotonic()
             spent = min(START_GRACE, max(0.0, worker.ready_at - began))
             reply = worker.ask(query, limits, deadline.at + spent)
-            replied = True
+            replied = not reply.get("ended", False)
         except QueryFailed:
             if self._closed:
                 raise SourceUnavailable("the source was closed while it ran the query") from None

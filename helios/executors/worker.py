@@ -63,7 +63,8 @@ def main() -> None:
         try:
             write_frame(replies, answer(session, loads(frame)))
         except MemoryError:
-            write_frame(replies, dumps({"error": "failed", "message": "the query needs more memory than it may use"}))
+            reply = {"error": "failed", "message": "the query needs more memory than it may use", "ended": True}
+            write_frame(replies, dumps(reply))
             return  # what it holds may never be given back
 
 
