@@ -3,8 +3,8 @@
     can we light candles at the dinner | Candles are forbidden; battery candles may be borrowed.   ->  no
     does the growing plan have phone support | Plan: Growing ; Seats: 5 ; Phone support: no        ->  no
 
-A sentence denies by a word of negation in the clause that is nearest, a row by the cell under the nearest header. Other
-languages are read word by word in English.
+A sentence denies by a word of negation in the clause that is about what the question ends with, or in the nearest one;
+a row by the cell under the nearest header. Other languages are read word by word in English.
 
 Shape legend: Q tokens of the question, L tokens of a node.
 """
@@ -75,15 +75,15 @@ _SHORT = re.compile(
 """English questions without a verb ask for yes or no by one of these: "insurance paid yet?"."""
 _CHOICE = re.compile(r"\b(?:or|oder|ou)\b|还是", re.IGNORECASE)
 """Words that ask which of two."""
-
-
 _DENYING = re.compile(
     r"\bno\b(?!\.?\s*\d|\s+(?:later|less|more|fewer|problem|charge|cost|limit|doubt)\b)|\bnot\b(?!\s+only\b)|"
     r"\b(?:never|cannot|nor|neither|nobody|none|nothing|forbidden|prohibited|banned|voted down|sold out)\b|"
     r"\bout of stock\b|"
-    r"n['’]t\b|\b(?:ca|wo|do|does|did|is|are|was|were|should|must)nt\b|"
-    r"\binterdi|\bdéfense de|\bproh[ií]b|\bverboten|\buntersagt|谢绝|禁止|不得|严禁",
+    r"n['’]t\b|\b(?:ca|wo|do|does|did|is|are|was|were|should|must)nt\b",
     re.IGNORECASE,
+)
+_DENYING_ELSEWHERE = re.compile(
+    r"\binterdi|\bdéfense de|\bproh[ií]b|\bverboten|\buntersagt|谢绝|禁止|不得|严禁", re.IGNORECASE
 )
 _SHUT = re.compile(r"\b(?:closed|cancell?ed|rejected|refused|expired|ended|without)\b", re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:open|valid|still|on|accept|agree|approve|pass)(?:s|ed|d)?\b", re.IGNORECASE)
@@ -177,7 +177,8 @@ def _weights(question: str, said: TokenVectors) -> FloatArray:
 def denies(text: str) -> bool:
     """Whether a word of a text negates, in the text or in its English."""
     english = gloss(text)
-    return any(_DENYING.search(one) for one in (text, english.text if english is not None else ""))
+    said = text if english is None else english.text
+    return _DENYING.search(said) is not None or _DENYING_ELSEWHERE.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,9 @@ def statements(
     cells = {place_number(piece): at for at, piece in enumerate(pieces) if piece.where.startswith("cell")}
     column = asked_column(node, tokens, similar_QL)
     if column is None:
-        denied = asked.is_denied(text) or (False if set(asked.words) <= _content(text).keys() else None)
+        denied = asked.is_denied(text)
+        if denied is False and not set(asked.words) <= _content(text).keys():
+            denied = None
     else:
         denied = denied_by(node.segment.cells[column], asked)
     if cells and (denied or (denied is not None and asked.facts <= set(terms_of(text)))):

@@ -155,7 +155,13 @@ def test_cells_deny(cell, denied):
 
 def test_words_deny():
     assert denies("Dogs aren't allowed.") and denies("Es ist nicht erlaubt.") and denies("Défense de fumer.")
-    for text in ("Nora knows the notary.", "Bus No. 5 runs daily.", "There is no charge for parking.", "No problem."):
+    for text in (
+        "In der Not hilft der Hausmeister.",
+        "Nora knows the notary.",
+        "Bus No. 5 runs daily.",
+        "There is no charge for parking.",
+        "No problem.",
+    ):
         assert not denies(text)
 
 

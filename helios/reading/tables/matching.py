@@ -5,11 +5,10 @@
 
 import calendar
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cache, lru_cache
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -21,15 +20,13 @@ from helios.models.encoder import TokenVectors
 from helios.reading.question import STOP
 from helios.reading.tables.dates import MONTH, MONTHS, WEEKDAYS, read_day, said_times
 from helios.reading.tables.headers import spelled_out
-from helios.reading.tables.sheet import WORD, Kind, Sheet, Value, words_of
+from helios.reading.tables.sheet import COMMA, LONGEST_LIST, WORD, Kind, Sheet, Value, words_of
 from helios.reading.tables.wording import Comparison, Wording, compared_by
 
 MOST_WORDS = 128
 """Words of a question that are read; what each program explains of them is held at once."""
 LONGEST_PHRASE = 8
 """Words of a question that are looked up together."""
-LONGEST_LIST = 400
-"""Characters of a cell in which the items of a list are looked for."""
 MOST_MATCHES = 18
 """Best matches of a question in a table that are kept."""
 FEW = 12
@@ -69,8 +66,8 @@ _TO = re.compile(
     r"\s*(?:and|to|until|till|through|und|bis|et|à|au|jusqu\W\w+|y|a|al|hasta|-|–|到|至|和)\s*(?:the |the end of )?",
     re.I,
 )
-_MARK, _COMMA = re.compile(r"[;|\n、；，]"), re.compile(r",\s")
-"""Between the items of a cell that lists some; commas only where the items recur in the column."""
+_MARK = re.compile(r"[;|\n、；，]")
+"""Between the items of a cell that lists some."""
 _OR = re.compile(
     r"\s*(?:,|and|or|&|und|oder|et|ou|y|e|o|u|和|或|、)\s*(?:the |der |die |das |la |le |les |el |los |las )?", re.I
 )
@@ -210,27 +207,11 @@ def _lists(value: Value, phrase: tuple[str, ...], sheet: Sheet) -> bool:
         return False
     cell = column.cells[int(value.rows[0])][:LONGEST_LIST]
     items = _MARK.split(cell)
-    if len(items) == 1 and _COMMA.search(cell) and _recur(column.cells):
-        items = _COMMA.split(cell)
+    if len(items) == 1 and column.lists_by_commas:
+        items = COMMA.split(cell)
     return len(items) > 1 and any(
         phrase in (tuple(words_of(item)), tuple(words_of(spelled_out(item)))) for item in items
     )
-
-
-@lru_cache(maxsize=256)
-def _recur(cells: tuple[str, ...]) -> bool:
-    """Whether at least half of what commas part in a column stands in several cells: days, not "Paris, Texas"."""
-    distinct = set(cells)
-    counts = Counter(
-        item.strip().casefold() for cell in distinct for item in set(_COMMA.split(cell[:LONGEST_LIST])) if item.strip()
-    )
-    listed = [
-        item.strip().casefold()
-        for cell in distinct
-        if len(items := _COMMA.split(cell[:LONGEST_LIST])) > 1
-        for item in items
-    ]
-    return 2 * sum(counts[item] > 1 for item in listed) >= len(listed) > 0
 
 
 def _holding(phrase: tuple[str, ...], sheet: Sheet) -> list[int]:

@@ -70,6 +70,11 @@ def words_of(text: str) -> list[str]:
     return [term for word in WORD.findall(text) for term in terms_of(word)]
 
 
+COMMA = re.compile(r",\s")
+LONGEST_LIST = 400
+"""Characters of a cell in which the items of a list are looked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class SheetColumn:
     """A column: its cells, and their values where they are comparable (R), NaN where there is none."""
@@ -82,6 +87,8 @@ class SheetColumn:
     """Numbers as they stand, dates as days, times as minutes; all NaN in a column of text."""
     keys: NDArray[np.int32]
     """The number of each cell's value among the column's distinct ones, -1 for an empty cell."""
+    lists_by_commas: bool = False
+    """Whether commas part items that recur in other cells: days, not "Paris, Texas"."""
 
     @property
     def distinct(self) -> int:
@@ -285,7 +292,16 @@ def column_of(header: str, cells: tuple[str, ...]) -> SheetColumn:
         kind,
         values,
         np.array(keys, np.int32),
+        kind is Kind.TEXT and _lists_by_commas(set(filled)),
     )
+
+
+def _lists_by_commas(cells: Iterable[str]) -> bool:
+    """Whether at least half of what commas part stands in several of these different cells."""
+    items = [[item.strip().casefold() for item in COMMA.split(cell[:LONGEST_LIST])] for cell in cells]
+    counts = Counter(item for own in items for item in set(own))
+    listed = [item for own in items if len(own) > 1 for item in own]
+    return 2 * sum(counts[item] > 1 for item in listed) >= len(listed) > 0
 
 
 def _times(cells: Sequence[str]) -> FloatArray:
