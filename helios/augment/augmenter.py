@@ -12,7 +12,7 @@ Which rows of many are given depends on the seed and on each row's own key alone
 out, changes nothing of the choice among the others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from hashlib import blake2b
@@ -21,14 +21,14 @@ from pathlib import Path
 from threading import Lock
 from time import monotonic, perf_counter
 from time import time as now
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from helios.augment.context import Attribute, Context, ContextColumn, Kind
 from helios.augment.schema import GivenColumn, Plan, Step, Table
 from helios.augment.settings import AugmentSettings, read_settings
 from helios.augment.words import cleaned, in_words, instant_of, iso_form
 from helios.errors import ContextError, QueryFailed, QueryRejected, QueryTimeout, SourceError
-from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import Language, Limits, NativeQuery, Outcome, ResultSet, execute_many
 from helios.executors.values import Value
 from helios.sources.descriptor import Descriptor
 from helios.sources.registry import Registry
@@ -42,6 +42,9 @@ SHORTEST = 0.02
 
 Key = tuple[Value, ...]
 Row = Mapping[str, Value]
+T = TypeVar("T")
+Asking = Generator[NativeQuery, ResultSet, T]
+"""What asks queries one after the other and comes to something; a query that fails is raised where it was asked."""
 
 
 class Database(Protocol):
@@ -140,6 +143,43 @@ class _Group:
     path: tuple[Step, ...]
     depth: int
 
+    def ages(self, at: float) -> list[float | None]:
+        """How many seconds before `at` each row was written; None where that is not known."""
+        if self.table.time is None:
+            return [None] * len(self.rows)
+        instants = [instant_of(row[self.table.time]) for row in self.rows]
+        return [None if instant is None else max(0.0, at - instant.first) for instant in instants]
+
+    def names(self) -> list[str]:
+        """Each row's name: its table and its key."""
+        if not self.table.primary:
+            return [self.table.name] * len(self.rows)
+        return [f"{self.table.name}:{','.join(map(_shown, _identity(self.table, row)))}" for row in self.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Keys of a group's rows, and the table that they lead to."""
+
+    table: Table
+    keys: list[Key]
+    path: tuple[Step, ...]
+    depth: int
+
+
+@dataclass(slots=True)
+class _Sample:
+    """Some of the rows with some keys."""
+
+    rows: list[Row] = field(default_factory=list)
+    found: int = 0
+    """How many rows there are, as far as they were counted."""
+    seconds: float = 0.0
+
+    def of(self, rows: list[Row], found: int | None = None) -> "_Sample":
+        self.rows, self.found = rows, len(rows) if found is None else found
+        return self
+
 
 @dataclass(slots=True)
 class _Walk:
@@ -173,10 +213,10 @@ class _Walk:
         started = perf_counter()
         if at is not None:
             self.at = _utc(at).timestamp()
-        try:
-            rows = self._select(table, columns, [tuple(values)], limit=self.settings.per_column, timed=not self.is_row)
-        except SourceError as error:
-            raise ContextError(f"{table.name}: the row with {asked} cannot be read: {error}") from error
+        reading = self._rows(table, columns, [tuple(values)], limit=self.settings.per_column, timed=not self.is_row)
+        (rows,) = self._together([reading])
+        if isinstance(rows, SourceError):
+            raise ContextError(f"{table.name}: the row with {asked} cannot be read: {rows}") from rows
         rows = rows if self.is_row else self._in_time(table, rows)
         if not rows:
             raise ContextError(f"{table.name}: there is no row with {asked}, or it is not to be seen")
@@ -187,64 +227,106 @@ class _Walk:
 
     def context(self) -> Context:
         """Follow the keys, nearest first, and put what was found together."""
-        waiting = list(self.starts)
-        while waiting:
-            group = waiting.pop(0)
-            for step in self.plan.steps[group.table.name.casefold()]:
-                depth = group.depth + (not self.plan.joins_two(self.plan.table(step.other)))
-                if depth > self.settings.depth or not _leads_on(group.path, step):
-                    continue
-                if self.until - monotonic() < SHORTEST:
-                    self.truncated = True
-                    self.notes[f"after {self.settings.seconds:g} s some keys were not followed"] = None
-                    waiting.clear()
-                    break
-                if (found := self._follow(group, step, depth)) is not None:
-                    waiting.append(found)
+        reached = list(self.starts)
+        while reached and (ways := [way for group in reached for way in self._ways(group)]):
+            if self.until - monotonic() < SHORTEST:
+                self.truncated = True
+                self.notes[f"after {self.settings.seconds:g} s some keys were not followed"] = None
+                break
+            reached = self._follow(ways)
         columns, cut = _shared_out(self.columns, self.settings.attributes)
         if cut:
             self.truncated = True
             self.notes[f"{cut} values are left out: {self.settings.attributes} are given at most"] = None
         return Context(tuple(columns), self.name, self.truncated, perf_counter() - self.began, tuple(self.notes))
 
-    def _follow(self, group: _Group, step: Step, depth: int) -> _Group | None:
-        """The rows that a step leads to, without those that were met before; None for none."""
-        keys = _keys(group.rows, step.own)
-        if not keys:
-            return None
-        table, started = self.plan.table(step.other), perf_counter()
+    def _ways(self, group: _Group) -> Iterator[_Way]:
+        """Where the keys of a group's rows lead."""
+        for step in self.plan.steps[group.table.name.casefold()]:
+            table = self.plan.table(step.other)
+            depth = group.depth + (not self.plan.joins_two(table))
+            if depth <= self.settings.depth and _leads_on(group.path, step):
+                keys = _keys(group.rows, step.own)
+                if keys:
+                    yield _Way(table, keys, (*group.path, step), depth)
+
+    def _follow(self, ways: Sequence[_Way]) -> list[_Group]:
+        """The rows that keys lead to, without those that were met before."""
+        asked = [self._sampled(way.table, way.path[-1].referred, way.keys) for way in ways]
+        groups = []
+        for way, outcome in zip(ways, self._together(asked), strict=True):
+            table = way.table
+            match outcome:
+                case QueryTimeout():
+                    self.truncated = True
+                    self.notes[f"{table.name} by {way.path[-1]}: stopped at the deadline"] = None
+                case QueryFailed() | QueryRejected():
+                    self.truncated = True
+                    said = cleaned(str(outcome))[:200]
+                    self.notes[f"{table.name} cannot be read and is left out: {said}"] = None
+                case SourceError():
+                    raise outcome
+                case sample:
+                    rows = sample.rows
+                    new = [row for row in rows if (table.name, _identity(table, row)) not in self.seen]
+                    if new:
+                        found = sample.found - len(rows) + len(new)
+                        groups.append(self._taken(_Group(table, new, way.path, way.depth), found, sample.seconds))
+        return groups
+
+    def _together(self, asking: Sequence[Asking[T]]) -> list[T | SourceError]:
+        """What each comes to when all that they ask is asked together, as often as one of them has a query."""
+        outcomes: dict[int, T | SourceError] = {}
+        replies: dict[int, Outcome | None] = dict.fromkeys(range(len(asking)))
+        while replies:
+            queries: dict[int, NativeQuery] = {}
+            for number, reply in replies.items():
+                try:
+                    if isinstance(reply, SourceError):
+                        queries[number] = asking[number].throw(reply)
+                    else:
+                        queries[number] = asking[number].send(reply)  # type: ignore[arg-type]  # None begins one
+                except StopIteration as end:
+                    outcomes[number] = end.value
+                except SourceError as error:
+                    outcomes[number] = error
+            replies = dict(zip(queries, self._asked(list(queries.values())), strict=True))
+        return [outcomes[number] for number in range(len(asking))]
+
+    def _asked(self, queries: Sequence[NativeQuery]) -> list[Outcome]:
+        """What becomes of queries in the time that is left."""
+        if not queries:
+            return []
+        left = self.until - monotonic()
+        if left < SHORTEST:
+            return [QueryTimeout(self.settings.seconds) for _ in queries]
+        source = self.augmenter.source
+        own = getattr(getattr(source, "spec", None), "limits", None) or Limits()
+        limits = own.model_copy(update={"timeout": min(left, own.timeout), "max_rows": POOL + 1})
         try:
-            rows, found = self._sampled(table, step.referred, keys)
-        except QueryTimeout:
-            self.truncated = True
-            self.notes[f"{table.name} by {step}: stopped at the deadline"] = None
-            return None
-        except (QueryFailed, QueryRejected) as error:
-            self.truncated = True
-            self.notes[f"{table.name} cannot be read and is left out: {cleaned(str(error))[:200]}"] = None
-            return None
-        new = [row for row in rows if (table.name, _identity(table, row)) not in self.seen]
-        if not new:
-            return None
-        path = (*group.path, step)
-        return self._taken(_Group(table, new, path, depth), found - len(rows) + len(new), perf_counter() - started)
+            return execute_many(source, queries, limits, min(left, own.timeout * len(queries)))
+        except SourceError as error:
+            return [error for _ in queries]
 
     def _taken(self, group: _Group, found: int, seconds: float) -> _Group:
         """The same, with its values added to the context."""
         self.seen.update((group.table.name, _identity(group.table, row)) for row in group.rows)
         sampled = found > len(group.rows)
+        ages, names = group.ages(self.at), group.names()
         for given in group.table.given:
-            column = self._column(group, given, seconds)
+            column = self._column(group, given, seconds, ages, names)
             if column.found:
                 self.columns.append(_with_found(column, found) if sampled else column)
         return group
 
-    def _column(self, group: _Group, given: GivenColumn, seconds: float) -> ContextColumn:
-        """The distinct values of a column in some rows."""
+    def _column(
+        self, group: _Group, given: GivenColumn, seconds: float, ages: Sequence[float | None], names: Sequence[str]
+    ) -> ContextColumn:
+        """The distinct values of a column in some rows, whose ages and names are given."""
         table, name = group.table, f"{group.table.name}.{given.column.name}"
         values: dict[str, Attribute] = {}
         count = 0
-        for row in group.rows:
+        for row, age, called in zip(group.rows, ages, names, strict=True):
             value = row[given.column.name]
             if value in (0, 1) and "BOOL" in given.column.type.upper():
                 value = bool(value)  # SQLite has no other
@@ -253,36 +335,35 @@ class _Walk:
             text = in_words(given.column.name, given.kind, value, characters=self.settings.characters)
             count += bool(text)
             if text and not given.masked and text not in values:
-                before = None
-                if table.time is not None and (instant := instant_of(row[table.time])) is not None:
-                    before = max(0.0, self.at - instant.first)
-                key = ",".join(map(_shown, _identity(table, row))) if table.primary else ""
-                values[text] = Attribute(name, text, f"{table.name}:{key}" if key else table.name, given.kind, before)
+                values[text] = Attribute(name, text, called, given.kind, age)
         path = tuple(str(step) for step in group.path)
         return ContextColumn(name, path, tuple(values.values()), count, seconds)
 
-    def _sampled(self, table: Table, columns: Sequence[str], keys: Sequence[Key]) -> tuple[list[Row], int]:
+    def _sampled(self, table: Table, columns: Sequence[str], keys: Sequence[Key]) -> Asking[_Sample]:
         """Some of the rows with these keys, and how many there are as far as they were counted."""
         most = self.settings.per_column
-        rows = self._select(table, columns, keys, limit=most + 1)
+        sample = _Sample()
+        rows = yield from self._rows(table, columns, keys, limit=most + 1, sample=sample)
         if len(rows) <= most:
-            return self._in_time(table, rows), len(self._in_time(table, rows))
+            return sample.of(self._in_time(table, rows))
         if not table.primary:
             self.truncated = True
             self.notes[f"{table.name}: has no primary key, so the first {most} rows are given"] = None
-            return self._in_time(table, rows[:most]), len(rows)
+            return sample.of(self._in_time(table, rows[:most]), len(rows))
         named = (*table.primary, *([table.time] if table.time else []))
-        pool = self._in_time(table, self._select(table, columns, keys, limit=POOL + 1, read=dict.fromkeys(named)))
+        read = dict.fromkeys(named)
+        pool = yield from self._rows(table, columns, keys, limit=POOL + 1, read=read, sample=sample)
+        pool = self._in_time(table, pool)
         if len(pool) > POOL:
             self.notes[f"{table.name}: more than {POOL:,} rows; sampled from the first {POOL:,}"] = None
-        chosen = sorted(pool[:POOL], key=lambda row: self._lot(table, row))[:most]
+        chosen = [_identity(table, row) for row in sorted(pool[:POOL], key=lambda row: self._lot(table, row))[:most]]
         self.truncated = self.truncated or len(pool) > most
         if not chosen:
-            return [], 0
-        rows = self._select(table, table.primary, [_identity(table, row) for row in chosen], limit=most)
-        return self._in_time(table, rows), len(pool)
+            return sample
+        rows = yield from self._rows(table, table.primary, chosen, limit=most, sample=sample)
+        return sample.of(self._in_time(table, rows), len(pool))
 
-    def _select(
+    def _rows(
         self,
         table: Table,
         columns: Sequence[str],
@@ -291,34 +372,20 @@ class _Walk:
         limit: int,
         read: Iterable[str] | None = None,
         timed: bool = True,
-    ) -> list[Row]:
+        sample: _Sample | None = None,
+    ) -> Asking[list[Row]]:
         """Rows of which these columns have one of these values, those first that are first in the database."""
         names = tuple(table.read if read is None else read)
-        query = _query(
-            self.plan.dialect,
-            table,
-            names,
-            columns,
-            keys,
-            self._limit_of_time(table) if timed else None,
-            limit,
-            self.settings,
-        )
-        left = self.until - monotonic()
-        if left < SHORTEST:
-            raise QueryTimeout(self.settings.seconds)
-        result = self.augmenter.source.execute(query, self._limits(left, limit))
+        time = self._limit_of_time(table) if timed else None
+        result = yield _query(self.plan.dialect, table, names, columns, keys, time, limit, self.settings)
+        if sample is not None:
+            sample.seconds += result.milliseconds / 1e3
         if result.truncated == "bytes":
             self.truncated = True
             self.notes[f"{table.name}: the rows have more bytes than the source's limits allow; some are left out"] = (
                 None
             )
         return [dict(zip(names, row, strict=True)) for row in result.rows]
-
-    def _limits(self, left: float, limit: int) -> Limits:
-        own = getattr(getattr(self.augmenter.source, "spec", None), "limits", None) or Limits()
-        limits: Limits = own.model_copy(update={"timeout": min(left, own.timeout), "max_rows": limit})
-        return limits
 
     def _limit_of_time(self, table: Table) -> tuple[str, str, Value] | None:
         """Column, comparison and value that leave out in the database what is later, where it can compare them."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -67,7 +68,7 @@ def in_words(column: str, kind: Kind, value: Any, *, characters: int) -> str:
     """A value as an encoder reads it; empty for one that says nothing. `column` is its name without the table."""
     if value is None or isinstance(value, bytes | bytearray):
         return ""
-    name = " ".join(_WORD_STARTS.sub(" ", column).split()).lower()
+    name = _spoken(column)
     match value:
         case bool():
             return f"{name}: {'yes' if value else 'no'}"
@@ -88,8 +89,16 @@ def in_words(column: str, kind: Kind, value: Any, *, characters: int) -> str:
     return f"{name}: {text}"
 
 
+@lru_cache(maxsize=4096)
+def _spoken(column: str) -> str:
+    """The name of a column as words: `ownerUserId` is "owner user id"."""
+    return " ".join(_WORD_STARTS.sub(" ", column).split()).lower()
+
+
 def cleaned(text: str) -> str:
     """A text without control characters and doubled blanks: it can be shown and encoded, whatever it was."""
+    if text.isprintable() and "  " not in text:
+        return text.strip()
     return _BLANKS.sub(" ", _CONTROLS.sub(" ", text)).strip()
 
 

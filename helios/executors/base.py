@@ -3,16 +3,17 @@
 execute(query, limits) -> ResultSet        or QueryRejected, QueryTimeout, QueryFailed, SourceUnavailable
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import Field
 
 from helios.config import Section
-from helios.errors import QueryTimeout
+from helios.errors import QueryTimeout, SourceError
 from helios.executors.values import Value
 
 
@@ -94,6 +95,41 @@ class ResultSet:
             "truncated": self.truncated, "milliseconds": round(self.milliseconds, 3),
             **({"rewritten": True} if self.rewritten else {}),
         }  # fmt: skip
+
+
+Outcome = ResultSet | SourceError
+"""What became of one query of several."""
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """What runs several queries quicker together than one by one."""
+
+    def execute_many(self, queries: Sequence[NativeQuery], limits: Limits, seconds: float) -> list[Outcome]: ...
+
+
+class Executing(Protocol):
+    """What runs one query."""
+
+    def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet: ...
+
+
+def execute_many(asked: Executing, queries: Sequence[NativeQuery], limits: Limits, seconds: float) -> list[Outcome]:
+    """Run queries that do not need each other's rows; what became of each, in their order.
+
+    Each has the limits' seconds, all have `seconds` together. SourceUnavailable may also be raised.
+    """
+    if isinstance(asked, Batching):
+        return asked.execute_many(queries, limits, seconds)
+    outcomes: list[Outcome] = []
+    deadline = Deadline.after(seconds)
+    for query in queries:
+        try:
+            own = limits.model_copy(update={"timeout": min(limits.timeout, deadline.left())})
+            outcomes.append(asked.execute(query, own))
+        except SourceError as error:
+            outcomes.append(error)
+    return outcomes
 
 
 class Executor(Protocol):

@@ -11,8 +11,8 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -22,7 +22,7 @@ import psutil
 
 import helios
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
-from helios.executors.base import Deadline, Limits, NativeQuery, ResultSet
+from helios.executors.base import Deadline, Limits, NativeQuery, Outcome, ResultSet
 from helios.executors.values import dumps, loads
 from helios.executors.worker import HEADER
 
@@ -40,6 +40,8 @@ IDLE_SECONDS = 600.0
 REPLY_FACTOR = 8
 """A reply may be so many times as long as its values: tags, escapes."""
 REPLY_EXTRA = 2**20
+AHEAD_BYTES = 2**14
+"""Requests beyond the one that runs may have so many bytes together: the smallest pipe holds them."""
 PASSED_ON = (
     "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -98,6 +100,34 @@ class WorkerPool:
             else:
                 self._drop(worker)
         return _result(reply, limits, (monotonic() - started) * 1e3)
+
+    def run_many(self, queries: Sequence[NativeQuery], limits: Limits, deadline: Deadline) -> list[Outcome]:
+        """Run queries that do not need each other's rows in one process, which has the next before it ends one.
+
+        Each has the limits' seconds, all have until `deadline`. Where one ends the process the list ends with its
+        error, and the queries after it have not run.
+        """
+        outcomes: list[Outcome] = []
+        replied = False
+        worker = self._take(deadline.left())
+        try:
+            started = monotonic()
+            for reply in worker.ask_many(queries, limits, deadline.at):
+                replied = len(outcomes) + 1 == len(queries) and not reply.get("ended", False)
+                outcomes.append(_outcome(reply, limits, (monotonic() - started) * 1e3))
+                if reply.get("ended", False):
+                    break
+                started = monotonic()
+        except (QueryFailed, QueryTimeout) as error:
+            if self._closed:
+                raise SourceUnavailable("the source was closed while it ran the query") from None
+            outcomes.append(error)
+        finally:
+            if replied:
+                self._give(worker)
+            else:
+                self._drop(worker)
+        return outcomes
 
     def warm_up(self) -> None:
         """Have one worker ready; SourceUnavailable where the engine cannot open the source."""
@@ -257,7 +287,10 @@ class Worker:
         setup = {"engine": engine.opener, "options": engine.options, "network": engine.network}
         ready = False
         try:
-            reply = self._exchange(dumps(setup), monotonic() + START_SECONDS, None, REPLY_EXTRA)
+            until = monotonic() + START_SECONDS
+            with self._told(None):
+                self._write(_framed(setup), until)
+                reply = self._reply(until, None, REPLY_EXTRA)
             if "error" in reply:
                 raise SourceUnavailable(reply["message"])
             ready = True
@@ -270,15 +303,37 @@ class Worker:
 
     def ask(self, query: NativeQuery, limits: Limits, deadline: float) -> Mapping[str, Any]:
         """One query, one reply; after an error the worker is of no more use."""
-        request = {
-            "text": query.text, "parameters": query.parameters,
-            "max_rows": limits.max_rows, "max_bytes": limits.max_bytes, "max_memory": limits.max_memory,
-        }  # fmt: skip
+        return next(self.ask_many([query], limits, deadline, alone=True))
+
+    def ask_many(
+        self, queries: Sequence[NativeQuery], limits: Limits, until: float, *, alone: bool = False
+    ) -> Iterator[Mapping[str, Any]]:
+        """The replies, in order; each has the limits' seconds too unless it is `alone`. After an error no more.
+
+        Requests are sent ahead as far as the pipe is sure to take them, so that neither side waits for the other.
+        """
+        frames = deque(
+            _framed({
+                "text": query.text, "parameters": query.parameters,
+                "max_rows": limits.max_rows, "max_bytes": limits.max_bytes, "max_memory": limits.max_memory,
+            }) for query in queries
+        )  # fmt: skip
         room = limits.max_bytes * REPLY_FACTOR + REPLY_EXTRA
-        try:
-            return self._exchange(dumps(request), deadline, limits.max_memory, room)
-        except QueryTimeout:
-            raise QueryTimeout(limits.timeout) from None
+        ahead: deque[int] = deque()
+        while frames or ahead:
+            deadline = until if alone else min(until, monotonic() + limits.timeout)
+            try:
+                with self._told(limits.max_memory):
+                    sent = b""
+                    while frames and (not ahead or sum(ahead) + len(frames[0]) <= AHEAD_BYTES):
+                        ahead.append(len(frames[0]))
+                        sent += frames.popleft()
+                    self._write(sent, deadline)
+                    reply = self._reply(deadline, limits.max_memory, room)
+            except QueryTimeout:
+                raise QueryTimeout(limits.timeout) from None
+            ahead.popleft()
+            yield reply
 
     def stop(self) -> None:
         """End the process; whoever waits for its reply sees that it has ended."""
@@ -292,18 +347,22 @@ class Worker:
             if stream is not None:
                 stream.close()
 
-    def _exchange(self, request: bytes, deadline: float, max_memory: int | None, room: int) -> Mapping[str, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
+    @contextmanager
+    def _told(self, max_memory: int | None) -> Iterator[None]:
+        """What goes wrong between the two processes, as QueryFailed."""
         try:
-            self._write(HEADER.pack(len(request)) + request, deadline)
-            (length,) = HEADER.unpack(self._read(HEADER.size, deadline, max_memory))
-            if length > room:
-                raise QueryFailed(f"the engine's reply has {length} bytes, more than the {room} that it may have")
-            reply: Mapping[str, Any] = loads(self._read(length, deadline, max_memory))
+            yield
         except (BrokenPipeError, EOFError):
             raise QueryFailed(f"the engine's process ended while it ran the query{self._why(max_memory)}") from None
         except ValueError as error:
             raise QueryFailed(f"the engine's process sent something unreadable ({error})") from error
+
+    def _reply(self, deadline: float, max_memory: int | None, room: int) -> Mapping[str, Any]:
+        """The next reply, of at most `room` bytes."""
+        (length,) = HEADER.unpack(self._read(HEADER.size, deadline, max_memory))
+        if length > room:
+            raise QueryFailed(f"the engine's reply has {length} bytes, more than the {room} that it may have")
+        reply: Mapping[str, Any] = loads(self._read(length, deadline, max_memory))
         return reply
 
     def _why(self, max_memory: int | None) -> str:
@@ -357,6 +416,18 @@ def _environment() -> dict[str, str]:
     home = str(Path(helios.__file__).resolve().parents[1])
     paths = [home, *filter(os.path.isabs, environment.get("PYTHONPATH", "").split(os.pathsep))]
     return environment | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _framed(request: Mapping[str, Any]) -> bytes:
+    data = dumps(request)
+    return HEADER.pack(len(data)) + data
+
+
+def _outcome(reply: Mapping[str, Any], limits: Limits, milliseconds: float) -> Outcome:
+    try:
+        return _result(reply, limits, milliseconds)
+    except (QueryRejected, QueryTimeout, QueryFailed, SourceUnavailable) as error:
+        return error
 
 
 def _result(reply: Mapping[str, Any], limits: Limits, milliseconds: float) -> ResultSet:

@@ -28,6 +28,8 @@ def size(value: Value) -> int:
     match value:
         case str() | bytes():
             return max(SMALL, len(value))
+        case None | int() | float():
+            return SMALL
         case Iri() | Literal():
             return max(SMALL, len(value.value))
         case GraphNode():

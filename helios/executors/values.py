@@ -162,7 +162,7 @@ _READERS: dict[str, Callable[[Any], Value]] = {
 
 def _untagged(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(_untagged(item) for item in value)
+        return tuple([_untagged(item) if isinstance(item, list | dict) else item for item in value])
     if isinstance(value, dict):
         reader = _READERS.get(value.get(TAG, ""))
         if reader is None:

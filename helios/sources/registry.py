@@ -14,7 +14,7 @@ from threading import RLock
 from types import TracebackType
 
 from helios.errors import ConfigError, HeliosError, QueryRejected, SourceUnavailable
-from helios.executors.base import Limits, NativeQuery, ResultSet
+from helios.executors.base import Limits, NativeQuery, Outcome, ResultSet, execute_many
 from helios.sources.base import Source, ValueHit
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import Descriptor
@@ -259,6 +259,13 @@ class RegisteredSource:
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Run a query through the guarded executor."""
         return self.opened.execute(query, limits)
+
+    def execute_many(self, queries: Sequence[NativeQuery], limits: Limits, seconds: float) -> list[Outcome]:
+        """Run queries that do not need each other's rows, within `seconds`; what became of each, in their order.
+
+        SourceUnavailable may also be raised.
+        """
+        return execute_many(self.opened, queries, limits, seconds)
 
     def refresh(self) -> None:
         """Forget descriptor and lookup, here and on disk; the engine starts again, on the data as it is now."""

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Protocol
 
 from helios.errors import QueryFailed, QueryTimeout
-from helios.executors.base import Executor, Language, Limits, NativeQuery, ResultSet
+from helios.executors.base import Executor, Language, Limits, NativeQuery, Outcome, ResultSet, execute_many
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.sql.access import SqlAccess
 from helios.executors.values import Value
@@ -131,6 +131,10 @@ class RelationalSource:
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Run SQL through the guarded executor."""
         return self.executor.execute(query, self.spec.limits if limits is None else limits)
+
+    def execute_many(self, queries: Sequence[NativeQuery], limits: Limits, seconds: float) -> list[Outcome]:
+        """Run queries that do not need each other's rows; what became of each, in their order."""
+        return execute_many(self.executor, queries, limits, seconds)
 
     def refresh(self) -> None:
         """Forget the descriptor and the lookup."""

@@ -13,8 +13,8 @@ from time import monotonic, sleep
 import psutil
 import pytest
 
-from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
-from helios.executors.base import Language, Limits, NativeQuery
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceError, SourceUnavailable
+from helios.executors.base import Deadline, Language, Limits, NativeQuery
 from helios.executors.pool import Engine, Worker, WorkerPool
 
 HERE = Path(__file__).parent
@@ -49,6 +49,44 @@ def test_a_query_is_answered_and_the_worker_kept(pool):
     result = pool.run(query("echo hello", a=1, b=b"\x00\xff"), Limits())
     assert (result.columns, result.rows, result.truncated) == (("value",), (("hello", 1, b"\x00\xff"),), None)
     assert worker_pid(pool) == worker_pid(pool)
+
+
+def test_many_queries_give_what_each_gives_alone(pool):
+    texts = ["echo one", "fail no such column", "rows 3000", "reject that", "echo five", "rows 2"]
+    limits = Limits(max_rows=2500)
+    outcomes = pool.run_many([query(text, n=number) for number, text in enumerate(texts)], limits, Deadline.after(10.0))
+    for number, (text, outcome) in enumerate(zip(texts, outcomes, strict=True)):
+        try:
+            alone = pool.run(query(text, n=number), limits)
+        except SourceError as error:
+            assert (type(outcome), str(outcome)) == (type(error), str(error))
+        else:
+            assert (outcome.columns, outcome.rows, outcome.truncated) == (alone.columns, alone.rows, alone.truncated)
+    assert worker_pid(pool) == worker_pid(pool)
+
+
+def test_many_long_queries_with_long_replies_never_wait_for_each_other(pool):
+    """Requests and replies are each many times what a pipe holds."""
+    texts = [f"echo {letter * 50_000}" for letter in "abcdefghijklmnopqrst"]
+    outcomes = pool.run_many([query(text) for text in texts], Limits(), Deadline.after(10.0))
+    assert [outcome.rows[0][0] for outcome in outcomes] == [text.removeprefix("echo ") for text in texts]
+
+
+@pytest.mark.parametrize(("text", "said"), [("sleep 5", QueryTimeout), ("die 3", QueryFailed), ("grow 9", QueryFailed)])
+def test_of_many_queries_those_after_the_end_of_the_process_have_not_run(pool, text, said):
+    queries = [query("pid"), query(text), query("pid")]
+    first, second = pool.run_many(queries, Limits(timeout=0.5, max_memory=2**26), Deadline.after(10.0))
+    assert isinstance(second, said)
+    assert gone(first.rows[0][0])
+    assert worker_pid(pool) != first.rows[0][0]
+
+
+def test_many_queries_end_at_their_deadline(pool):
+    began = monotonic()
+    outcomes = pool.run_many([query("sleep 0.2") for _ in range(20)], Limits(timeout=1.0), Deadline.after(0.7))
+    assert monotonic() - began < 1.5
+    assert 1 < len(outcomes) < 6
+    assert isinstance(outcomes[-1], QueryTimeout)
 
 
 def test_idle_workers_end_and_the_next_query_starts_one():

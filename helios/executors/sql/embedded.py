@@ -1,13 +1,14 @@
 """What the SQL engines inside a worker process share: guard here, engine there."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from secrets import token_hex
 from uuid import UUID
 
-from helios.errors import QueryRejected
-from helios.executors.base import NEVER, Deadline, Language, Limits, NativeQuery, ResultSet
+from helios.errors import QueryRejected, QueryTimeout
+from helios.executors.base import NEVER, Deadline, Language, Limits, NativeQuery, Outcome, ResultSet
 from helios.executors.parameters import check_sizes
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.sql.access import KEY_NAME
@@ -38,10 +39,37 @@ class EmbeddedSqlExecutor:
         """Guard and run a query; QueryRejected, QueryTimeout, QueryFailed or SourceUnavailable."""
         limits = limits or self.limits
         deadline = Deadline.after(limits.timeout)
+        checked, rewritten = self._checked(query, deadline)
+        return replace(self._pool.run(checked, limits, deadline), rewritten=rewritten)
+
+    def execute_many(self, queries: Sequence[NativeQuery], limits: Limits, seconds: float) -> list[Outcome]:
+        """Guard and run queries that do not need each other's rows; what became of each, in their order.
+
+        Each has the limits' seconds, all have `seconds` together. SourceUnavailable is raised.
+        """
+        deadline = Deadline.after(seconds)
+        outcomes: dict[int, Outcome] = {}
+        waiting: list[tuple[int, NativeQuery, bool]] = []
+        for number, query in enumerate(queries):
+            try:
+                waiting.append((number, *self._checked(query, deadline)))
+            except (QueryRejected, QueryTimeout) as error:
+                outcomes[number] = error
+        while waiting:
+            try:
+                done = self._pool.run_many([query for _, query, _ in waiting], limits, deadline)
+            except QueryTimeout as error:
+                outcomes |= {number: error for number, _, _ in waiting}
+                break
+            for (number, _, rewritten), outcome in zip(waiting, done, strict=False):
+                outcomes[number] = replace(outcome, rewritten=rewritten) if isinstance(outcome, ResultSet) else outcome
+            waiting = waiting[len(done) :]
+        return [outcomes[number] for number in range(len(queries))]
+
+    def _checked(self, query: NativeQuery, deadline: Deadline) -> tuple[NativeQuery, bool]:
+        """What the guard lets run, and whether that is another text."""
         checked = guarded(self.guard, query, deadline=deadline)
-        parameters = checked_parameters(query, checked)
-        checked_query = NativeQuery(Language.SQL, checked.text, parameters)
-        return replace(self._pool.run(checked_query, limits, deadline), rewritten=checked.rewritten)
+        return NativeQuery(Language.SQL, checked.text, checked_parameters(query, checked)), checked.rewritten
 
     def warm_up(self) -> None:
         """Have the parser and a process ready; SourceUnavailable where the engine cannot open the source."""

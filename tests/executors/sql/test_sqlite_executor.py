@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
-from helios.executors.base import Language, Limits, NativeQuery
+from helios.executors.base import Language, Limits, NativeQuery, execute_many
 from helios.executors.sqlite import SqliteExecutor
 
 SPIDER = Path(__file__).parents[4] / "shared" / "data" / "spider"
@@ -55,6 +55,33 @@ def test_the_engine_alone_lets_nothing_happen(executor, hostile_sqlite, sqlite_f
     reach.assert_untouched()
     assert hashlib.sha256(sqlite_file.read_bytes()).digest() == before
     assert [path.name for path in sqlite_file.parent.iterdir()] == [sqlite_file.name]
+
+
+class OneAtATime:
+    """An executor that takes one query at a time, as those of servers do."""
+
+    def __init__(self, executor: SqliteExecutor) -> None:
+        self.execute = executor.execute
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_many_queries_each_come_to_what_they_come_to_alone(executor, together):
+    """One is refused by the guard, one by the engine, one is stopped; those after it run all the same."""
+    runaway = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    texts = ["SELECT name FROM item WHERE id = :a", "DELETE FROM item", "SELECT nothing FROM item", runaway]
+    queries = [*(sql(text, a=2) for text in texts), sql("SELECT count(*) FROM sale")]
+    asked = executor if together else OneAtATime(executor)
+    first, refused, failed, stopped, last = execute_many(asked, queries, SHORT, 30.0)
+    assert (first.rows, last.rows) == ((("pear",),), ((3,),))
+    assert [type(outcome) for outcome in (refused, failed, stopped)] == [QueryRejected, QueryFailed, QueryTimeout]
+    executor.warm_up()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_many_queries_without_time_are_all_stopped(executor, together):
+    asked = executor if together else OneAtATime(executor)
+    outcomes = execute_many(asked, [sql("SELECT 1"), sql("SELECT 2")], SHORT, -1.0)
+    assert [type(outcome) for outcome in outcomes] == [QueryTimeout, QueryTimeout]
 
 
 def test_benign_queries_give_what_the_engine_gives(executor, benign_sqlite, sqlite_file, parameters):
