@@ -5,7 +5,7 @@ Shape legend: N programs, S sets of matches, C columns, W words of the question,
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,12 +174,13 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
             yield op[Op.WHETHER], number, -1, -1, 0, 1
         if wording.orders and ordered < SETS_ORDERED and by_words:
             ordered += 1
-            place = wording.place
-            for down in (0, 1):
+            said = wording.has("most") or wording.has("least") or wording.has("either")
+            places = dict.fromkeys((wording.place, 1) if said else (wording.place,))  # "the dearest of the third term"
+            for down, place in product((0, 1), places):
                 yield from ((op[Op.MODE], number, c, -1, down, place) for c in groups if c not in used)
                 for order in comparable:
                     yield from ((op[Op.EXTREME], number, c, order, down, place) for c in columns if c not in used)
-                    if wording.few:
+                    if wording.few and place == wording.place:
                         few = -wording.few
                         yield from ((op[Op.EXTREME], number, c, order, down, few) for c in columns if c != order)
                     yield from (

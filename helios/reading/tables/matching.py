@@ -21,7 +21,7 @@ from helios.reading.question import STOP
 from helios.reading.tables.dates import MONTH, MONTHS, WEEKDAYS, read_day, said_times
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.sheet import COMMA, LONGEST_LIST, WORD, Kind, Sheet, Value, words_of
-from helios.reading.tables.wording import Comparison, Wording, compared_by
+from helios.reading.tables.wording import Comparison, Wording, compared_by, compared_words
 
 MOST_WORDS = 128
 """Words of a question that are read; what each program explains of them is held at once."""
@@ -47,6 +47,10 @@ YES = frozenset(
 NO = frozenset(("", "no", "n", "false", "0", "-", "–", "nein", "falsch", "non", "faux", "falso", "否", "无"))
 COMPARING = (">", ">=", "<", "<=", "between")
 """Operators of matches that select rows by what is more or less."""
+MOST_BESIDE = 8
+"""Columns of numbers of a table whose values are compared with one another, at most."""
+LONGEST_NAME = 4
+"""Words after a comparison among which the name of a column is looked for."""
 LAST_DAY = 3_650_000
 _FIRST_YEAR = 366
 """Days up to this one have no year, and no day of the week."""
@@ -81,6 +85,7 @@ _DAY_ALONE = re.compile(
 _SPACED_DAYS = "|".join(name for name in WEEKDAYS if name[0] not in "星周")
 _WEEKDAY = re.compile(rf"\b(?P<name>{_SPACED_DAYS})s?\b|(?P<unspaced>(?:星期|周)[一二三四五六日天])", re.IGNORECASE)
 _UNSPACED_COMMON = re.compile("|".join(UNSPACED_COMMON))
+_ENDING = re.compile(r"(?:ing|ed|es|e|s|d)$")
 _PARTS = (
     ("day", "month", "year"),
     ("day2", "month2", "year2"),
@@ -160,6 +165,7 @@ def matches_of(
     found += [match for match in near if match.column not in held]
     for comparison in wording.comparisons:
         found += _number_matches(comparison, words, sheet)
+    found += _beside_matches(question, words, sheet)
     found.sort(key=lambda match: -_weight(match, words))
     kept = found[:MOST_MATCHES]
     for row in evidence:
@@ -339,15 +345,33 @@ def _held_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
         if not nothing.any() or nothing.all():
             continue
         said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
+        undone = frozenset(at for at, word in enumerate(words) if _undone(word.text, column.words))
         telling = [word for word in column.words if word not in STOP]
-        if telling and len(said) >= len(telling) / 2:
-            rows = nothing if negated else ~nothing
-            text = f"{column.header} is {'empty' if negated else 'given'}"
-            yield Match(number, rows, said, 1.0, 1, "no" if negated else "yes", text=text)
+        if telling and len(said | undone) >= len(telling) / 2:
+            empty = negated or bool(undone)
+            text = f"{column.header} is {'empty' if empty else 'given'}"
+            yield Match(
+                number, nothing if empty else ~nothing, said | undone, 1.0, 1, "no" if empty else "yes", text=text
+            )
 
 
 def _names(word: str, header: Sequence[str]) -> bool:
-    return any(word == other or (min(len(word), len(other)) > 4 and word[:5] == other[:5]) for other in header)
+    return any(
+        word == other
+        or (min(len(word), len(other)) > 4 and word[:5] == other[:5])
+        or (len(stem := _stem(word)) > 3 and stem == _stem(other))
+        for other in header
+    )
+
+
+def _stem(word: str) -> str:
+    """A word without its English ending: "closing" and "closed" are one."""
+    return _ENDING.sub("", word)
+
+
+def _undone(word: str, header: Sequence[str]) -> bool:
+    """Whether a word denies what a header names: "unpaid" and "paid on"."""
+    return word.startswith("un") and len(word) > 5 and _names(word[2:], header)
 
 
 def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
@@ -359,6 +383,27 @@ def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet)
         if rows.any() and (comparison.operator != "=" or not rows.all()):
             text = f"{column.header} {comparison.operator} {comparison.low:g}"
             yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), comparison.operator, text=text)
+
+
+def _beside_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
+    """Columns of numbers that are compared with one that the question names: "what is below its reorder level?"."""
+    numbers = [(at, column) for at, column in enumerate(sheet.columns[: sheet.own]) if column.kind is Kind.NUMBER]
+    if not 1 < len(numbers) <= MOST_BESIDE:
+        return
+    for operator, start, end in compared_words(question):
+        behind = [at for at, word in enumerate(words) if word.start >= end][:LONGEST_NAME]
+        for named, limit in numbers:
+            telling = [word for word in limit.words if word not in STOP]
+            said = frozenset(at for at in behind if not words[at].stop and _names(words[at].text, limit.words))
+            if not telling or len(said) < len(telling) / 2:
+                continue
+            for at, column in numbers:
+                known = np.isfinite(column.values) & np.isfinite(limit.values)
+                rows = known & _compare(column.values, operator, limit.values, limit.values)
+                if at != named and rows.any() and not rows.all():
+                    text = f"{column.header} {operator} {limit.header}"
+                    explained = said | _within(words, start, end)
+                    yield Match(at, rows, explained, 1.0, len(set(column.keys[rows])), operator, text=text)
 
 
 def _time_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
@@ -523,7 +568,9 @@ def _dated(values: NDArray[np.float64], operator: str, meant: Days) -> NDArray[n
     return (known >= first) & (known <= last)
 
 
-def _compare(values: NDArray[np.float64], operator: str, low: float, high: float) -> NDArray[np.bool_]:
+def _compare(
+    values: NDArray[np.float64], operator: str, low: float | NDArray[np.float64], high: float | NDArray[np.float64]
+) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         match operator:
             case ">":

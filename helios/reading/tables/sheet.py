@@ -45,11 +45,12 @@ _NUMBERING = frozenset(
 
 
 _FIRST_NAMES = frozenset(
-    ("first name", "firstname", "forename", "given name", "first", "fname", "vorname", "prénom", "prenom", "nombre")
+    ("first name", "firstname", "forename", "forenames", "given name", "first", "fname", "f name", "fnm", "first nm")
+    + ("vorname", "prénom", "prenom", "nombre")
 )
 _LAST_NAMES = frozenset(
-    ("last name", "lastname", "surname", "family name", "last", "lname", "nachname", "name", "nom", "apellido")
-    + ("apellidos",)
+    ("last name", "lastname", "surname", "family name", "last", "lname", "l name", "lnm", "snm", "sname", "last nm")
+    + ("nachname", "name", "nom", "apellido", "apellidos")
 )
 
 

@@ -32,12 +32,37 @@ _DIFFERENCE = (
     rf"how much (?:{_COMPARED}|extra)\b|"
     r"how (?:many|much) [^?]{0,30}\b[a-z]{3,}er\b(?:(?! than)[^?]{1,30}\bthan\b| than\b(?!\s*[$€£]?\d))|"
     r"how many (?:\w+ ){0,2}?(?:more|fewer|less)\b|"
-    r"unterschied|differenz|um wie ?viel|wie ?viele? (?:\w+ )?(?:mehr|weniger)|diff[ée]rence|[ée]cart|de plus que|"
-    r"diferencia|m[aá]s que|cu[aá]nt[oa]s? (?:\w+ )?(?:m[aá]s|menos)|相差|差多少|多多少"
+    r"\b(?:g(?:o|oes|oing|one)|went|rises?|rose|risen|rising|put) (?:up|down)\b|\b(?:price|pay|cost|fee|rent|wage)s? "
+    r"(?:rise|increase|drop|cut|change)\b|\b(?:increase|decrease|drop|rise|fall|jump)(?:d|s|ped|ed)?\b[^?]{0,40}\b"
+    r"(?:since|from|between|compared|last year)\b|\bmuch \w+er\b|\b(?:over|above|below|under|short of) (?:the )?"
+    r"(?:quote|budget|estimate|plan|target)\b|"
+    r"unterschied|differenz|um wie ?viel|wie ?viele? (?:\w+ )?(?:mehr|weniger)|\b(?:teurer|billiger|länger|kürzer|"
+    r"höher|niedriger|größer|kleiner|schwerer|leichter|älter|jünger)\b|gestiegen|gesunken|erhöht|erhöhung|"
+    r"\b(?:preis)?anstieg|diff[ée]rence|[ée]cart|de plus que|\bde (?:plus|moins|trop)\b|augment|hausse|\bbaiss|"
+    r"par rapport|plus (?:cher|chère|long|longue|grand|grande|haut|haute|lourd|lourde|âgé|âgée) que|"
+    r"diferencia|m[aá]s que|cu[aá]nt[oa]s? (?:\w+ )?(?:m[aá]s|menos)|\bha (?:subido|bajado)|\bsubi(?:ó|da)|"
+    r"\bbaj(?:ó|ada)\b|aument|con respecto|m[aá]s (?:car[oa]|larg[oa]|grande|alt[oa]|pesad[oa]) que|"
+    r"相差|差多少|差了?几|多多少|涨|上涨|提高了|降了|下降|减少了|增加了|[贵便宜长短高低重轻大小早晚快慢多少]{1,2}(?:了)?(?:多少|几)"
 )
+_PREAMBLE = re.compile(
+    r"^\W*(?:(?:hey|hi|hello|say|so|ok|okay|sorry|quick one|oye|dime|perdona|hé|dis(?:-moi| donc)?|hallo|sag mal|"
+    r"ach|请问|哎|诶)\b[\s,!:–-]*)*"
+    r"(?P<asks>(?:do|does|can|could|would|will) (?:you|anyone|anybody|someone|somebody)(?: please| also| still)? "
+    r"(?:(?:happen|be able) to )?(?:know|remember|recall|tell (?:me|us)|say|remind me|look up|find out)\b"
+    r"(?: off ?hand)?|"
+    r"(?:do|does|would) (?:you|anyone|anybody) happen to (?:have|know)\b|any idea\b|(?:please )?(?:tell|remind) me\b|"
+    r"i (?:need|want|have|would like) to know\b|i'd like to know\b|weißt du(?: noch)?|wissen sie|"
+    r"k(?:annst du|önnen sie) mir sagen|sabes|sabe usted|me pued(?:es|e) decir|tu sais|vous savez|sais-tu|savez-vous|"
+    r"(?:tu )?peux(?:-tu)? me dire|pouvez-vous me dire|你知道|能告诉我)?[\s,:]*",
+    re.IGNORECASE,
+)
+"""What people say before a question: "hey, do you know how many ..."."""
+_WHETHER_BEHIND = re.compile(r"(?:if|whether|ob|si)\b", re.IGNORECASE)
 _DURATION = (
     r"how (?:long|late|early)|how many (?:\w+ )?(?:days|nights|weeks|minutes|hours|mins)|\bminutes? (?:between|from)|"
     r"\bdays? (?:\w+ )?(?:between|from|late|early|before|after|until|till)|"
+    r"\btage? (?:zwischen|vor|nach|liegen|lagen|später|früher)|\bjours? (?:entre|avant|après|de retard|d['’]avance)|"
+    r"\bdías? (?:entre|antes|después|de retraso|pasan|pasaron)|隔了?[多几]|间隔|相隔|[早晚]了?几[天日]|提前几|"
     r"wie lange|wie ?viele? (?:tage|nächte|wochen|minuten|stunden)|"
     r"combien de (?:temps|jours|nuits|semaines|minutes|heures)|\bdurée|"
     r"cu[aá]nto tiempo|cu[aá]nt[oa]s (?:días|noches|semanas|minutos|horas)|多久|多少天|几天|几晚|多长时间"
@@ -119,7 +144,7 @@ MOST_FIRST = 12
 WHOLE_ORDER = 30
 """Rows of a whole order, at most: as many as an answer lists."""
 _ABOVE = (
-    r"(?<!no )(?<!not )more than|over|above|"
+    r"(?<!no )(?<!not )more than|over|above|past|beyond|"
     r"exceed\w*|after|since|from|"
     r"(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than(?: [a-z]+)?|"
     r"at least|or more|no less than|minimum of|starting|"
@@ -285,6 +310,12 @@ def _wording_of(question: str) -> Wording:
     if recognise(question) == "de":
         patterns["whether"] = _WHETHER_GERMAN
     cues = {name: found.span() for name, pattern in patterns.items() if (found := pattern.search(question))}
+    opening = _PREAMBLE.match(question)
+    if opening and opening["asks"]:
+        cues.pop("whether", None)
+        behind = question[opening.end() :]
+        if found := _WHETHER_BEHIND.match(behind) or patterns["whether"].match(behind):
+            cues["whether"] = (opening.end(), opening.end() + found.end())
     place = 1
     for number, text in _ORDINALS:
         if found := re.search(text, question, re.IGNORECASE):
@@ -362,6 +393,13 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
         if said:
             return sign + ("=" if _INCLUSIVE.search(said.group(1)) else ""), start - len(before) + said.start(1)
     return "=", start
+
+
+def compared_words(question: str) -> Iterator[tuple[str, int, int]]:
+    """Words that compare with what is named behind them: `>`, `>=`, `<` or `<=`, and their characters."""
+    for sign, text in ((">", _ABOVE), ("<", _BELOW)):
+        for found in re.finditer(rf"\b(?:{text})\b(?!\W*[\d$€£¥])", question, re.IGNORECASE):
+            yield sign + ("=" if _INCLUSIVE.fullmatch(found[0]) else ""), found.start(), found.end()
 
 
 def _value(digits: str) -> float | None:

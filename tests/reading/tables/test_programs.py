@@ -66,6 +66,52 @@ def test_a_program_gives(program, items):
     assert result.cells or items == ("no",)
 
 
+STOCK = Sheet.of(
+    Table(
+        "stock", "Stock", ("Item", "On hand", "Reorder level", "Order paid on"),
+        (
+            ("Inverter", "3", "5", "2024-01-05"),
+            ("Battery", "9", "4", ""),
+            ("Cable", "6", "6", "2024-02-20"),
+            ("Fuse", "", "2", ""),
+        ),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted", "at"),
+    [
+        ("what is below its reorder level", "On hand < Reorder level", [0]),
+        ("items above the reorder level", "On hand > Reorder level", [1]),
+        ("at least the reorder level", "On hand >= Reorder level", [1, 2]),
+        ("which orders are unpaid", "Order paid on is empty", [1, 3]),
+        ("orders not paying yet", "Order paid on is empty", [1, 3]),
+        ("orders paid", "Order paid on is given", [0, 2]),
+    ],
+)
+def test_columns_beside_one_another_and_what_is_undone(question, wanted, at):
+    found = matches_of(question, question_words(question), wording_of(question), STOCK, [])
+    assert [np.flatnonzero(m.rows).tolist() for m in found if m.text == wanted] == [at]
+
+
+def test_a_number_is_no_name_of_a_column():
+    question = "what is below 5 on the reorder list"
+    found = matches_of(question, question_words(question), wording_of(question), STOCK, [])
+    assert not any("<" in match.text and "level" in match.text for match in found if match.text != "Reorder level < 5")
+
+
+def test_an_ordinal_may_name_a_thing_and_no_place(engine):
+    """The dearest of the third term is the first of an order."""
+    table = Table("t", "Third term", ("What", "Price"), (("Tea", "3"), ("Cake", "9"), ("Bun", "5"), ("Ale", "4")))
+    sheet, question = Sheet.of(table), "the dearest of the third term, which costs most"
+    vectors = engine.encoder.encode_question(question)
+    headers = list(engine.encoder.encode_documents(["What", "Price", "Third term"]))
+    found = programs_of(table_question(question, vectors), sheet, TableFacts(0, 1.0, 0.9, 0.9, ()), headers)
+    given = {result.text for n in range(len(found.parts)) if (result := execute(found.program(n)))}
+    assert {"Cake", "Ale"} <= given
+
+
 def test_a_total_is_no_row_that_a_comparison_selects_but_can_be_named_or_found():
     large = Match(UNITS, SHEET.columns[UNITS].values > 6, frozenset((0,)), 1.0, 3, ">", text="Units > 6")
     named = replace(rows(4, column=ORDER), text="Total")

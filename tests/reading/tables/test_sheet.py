@@ -48,6 +48,13 @@ def test_an_infobox_lies_on_its_side():
     assert [(at.row, at.column) for at in made.places(0, 1)] == [(1, 1)]
 
 
+@pytest.mark.parametrize("headers", [("First name", "Surname"), ("fnm", "snm"), ("forename", "last_nm")])
+def test_people_in_two_columns_have_whole_names(headers):
+    made = sheet(["id", *headers, "joined"], ["7", "Clara", "Dunmore", "2017-03-21"], ["8", "Bo", "Ek", "2020-01-02"])
+    assert made.columns[-1].cells == ("Clara Dunmore", "Bo Ek")
+    assert [(at.row, at.column) for at in made.places(0, made.own - 1)] == [(0, 1), (0, 2)]
+
+
 def test_values_are_found_by_their_words():
     made = sheet(["Name", "Note"], ["Ann Lee", "x " * 30], ["Bo Lee", "short"])
     assert {made.values[number].words for number in made.postings["lee"]} == {("ann", "lee"), ("bo", "lee")}

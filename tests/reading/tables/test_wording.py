@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.reading.tables.wording import WHOLE_ORDER, wording_of
+from helios.reading.tables.wording import WHOLE_ORDER, compared_words, wording_of
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,14 @@ from helios.reading.tables.wording import WHOLE_ORDER, wording_of
         ("how many MB bigger is 4.0 than 3.0", "difference"),
         ("how far apart are the two Abis", "difference"),
         ("¿Cuántos kilos más dio la parcela?", "difference"),
+        ("by how much did the fee go up", "difference"),
+        ("price rise of the toothpaste", "difference"),
+        ("Um wie viel ist der Beitrag gestiegen?", "difference"),
+        ("augmentation du menu entre 2023 et 2024", "difference"),
+        ("¿Cuánto ha subido la cuota?", "difference"),
+        ("会员价涨了多少", "difference"),
+        ("do you know whether the pool is open", "whether"),
+        ("hey, can you tell me if there is a lift?", "whether"),
         ("Is the pool open?", "whether"),
         ("most expensive tent", "most"),
         ("plus petit bateau", "least"),
@@ -49,10 +57,38 @@ def test_nothing_is_heard_where_nothing_is_said(question):
 @pytest.mark.parametrize(
     "question",
     [
+        "Do you know how many orders came in May?",
+        "Do you happen to have Rune Halvard's mobile?",
+        "can anyone remember what the mat cost",
+        "¿Sabes cuántos recibos hay?",
+    ],
+)
+def test_what_is_said_before_a_question_asks_for_no_yes_or_no(question):
+    assert not wording_of(question).has("whether")
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("what is below the reorder level", [("<", "below")]),
+        ("jobs with at least the quoted hours", [(">=", "at least")]),
+        ("what costs over 40 pounds", []),
+        ("who came", []),
+    ],
+)
+def test_words_that_compare_with_what_is_named(question, found):
+    assert [(sign, question[start:end]) for sign, start, end in compared_words(question)] == found
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
         "How many nights is Biscuit with us?",
         "how many minutes longer was it",
         "wie lange war das Gerät weg",
         "durée du prêt",
+        "days between the order and the payment",
+        "días entre la inscripción y la prueba",
         "多少天",
     ],
 )
