@@ -16,6 +16,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "langchain": ("langchain_core",),
     "llama-index": ("llama_index",),
     "llm": ("openai",),
+    "opensearch": ("opensearchpy",),
     "otel": ("opentelemetry",),
     "rerankers": ("sentence_transformers",),
     "serve": ("fastapi", "uvicorn", "mcp", "prometheus_client", "jinja2"),

@@ -36,6 +36,14 @@ BUILT_IN = {
             endings=(".jsonl", ".jsonl.gz"), looks_like=_is_corpus,
         ),
         Kind(
+            "opensearch", spec.OpenSearchSpec, Language.TEXT, "helios.sources.opensearch:open_source",
+            guards=(
+                "plain text: words of a question, never a query of the server's", "one index, searched alone",
+                "deadline here and at the server", ROWS,
+            ),
+            modules=("opensearchpy",),
+        ),
+        Kind(
             "sqlite", spec.SqliteSpec, Language.SQL, "helios.sources.sqlite:open_source",
             guards=(SQL_GUARD, "SQLite: mode=ro, query_only, authorizer, limits", WORKER, ROWS),
             modules=("sqlglot",), endings=(".sqlite", ".sqlite3", ".db3"), looks_like=_is_sqlite,

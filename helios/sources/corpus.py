@@ -1,6 +1,7 @@
-"""Corpora as sources: a HELIOS index of tables and passages, or documents in BEIR layout.
+"""Corpora as sources: a HELIOS index of tables and passages, or documents in BEIR layout; `helios.sources.opensearch`
+has those of a server.
 
-Both are asked in plain text. `parameters={"k": 20}` of a query says how many results are wanted.
+All are asked in plain text. `parameters={"k": 20}` of a query says how many results are wanted.
 """
 
 import logging
@@ -61,15 +62,14 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
 
 
 class Corpus(ABC):
-    """What both sorts share: the guard of text queries and the lookup of titles."""
+    """What all sorts share: the guard of text queries and the lookup of titles."""
 
     language = Language.TEXT
 
-    def __init__(self, name: str, spec: CorpusSpec, path: Path, cache: SourceCache) -> None:
+    def __init__(self, name: str, spec: SourceSpec, cache: SourceCache) -> None:
         self.name = name
         self.kind = spec.kind
         self.spec = spec
-        self.path = path
         self.cache = cache
         self._lookup = LazyLookup(lambda: (StoredValue(("title",), title) for title in self._titles()), cache)
 
@@ -113,6 +113,11 @@ class DocumentCorpus(Corpus):
 
     _columns = DOCUMENT_COLUMNS
     _scratch: tempfile.TemporaryDirectory[str] | None = None
+    spec: CorpusSpec
+
+    def __init__(self, name: str, spec: CorpusSpec, path: Path, cache: SourceCache) -> None:
+        super().__init__(name, spec, cache)
+        self.path = path
 
     @once
     def index(self) -> "DocumentIndex":
@@ -182,6 +187,11 @@ class IndexCorpus(Corpus):
     _columns = EDGE_COLUMNS
     _warm = False
     _late = False
+    spec: CorpusSpec
+
+    def __init__(self, name: str, spec: CorpusSpec, path: Path, cache: SourceCache) -> None:
+        super().__init__(name, spec, cache)
+        self.path = path
 
     @once
     def engine(self) -> "Engine":

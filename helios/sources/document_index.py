@@ -106,12 +106,7 @@ class DocumentIndex:
         late = self._late_interaction(question, order[:rerank], deadline) if rerank and len(order) else []
         if not len(late):
             return [FoundDocument(self[int(i)], float(bm25[i])) for i in order[:k]]
-        head = order[: len(late)]
-        fused = _unit(np.array(late, np.float32)) + BM25_WEIGHT * _unit(bm25[head])
-        best = np.argsort(-fused, kind="stable")
-        ranked = [(int(head[i]), float(fused[i])) for i in best]
-        ranked += [(int(i), -1.0 - place) for place, i in enumerate(order[len(late) :])]
-        return [FoundDocument(self[number], score) for number, score in ranked[:k]]
+        return [FoundDocument(self[int(order[at])], score) for at, score in in_both_orders(late, bm25[order])[:k]]
 
     def _bm25(self, question: str) -> FloatArray:
         most = max(16, self._postings.numbering.passage_count // 2)
@@ -154,7 +149,7 @@ class DocumentIndex:
             if missing and monotonic() > deadline:
                 log.warning("%s: time for %d of %d documents; store their vectors", self.folder, start, len(numbers))
                 break
-            encoded = self._encoder().encode_documents([_whole(self[number]) for number in missing])
+            encoded = self._encoder().encode_documents([whole_text(self[number]) for number in missing])
             for number, tokens in zip(missing, encoded, strict=True):
                 self._recent[number] = tokens.vectors
             for number in batch:
@@ -162,6 +157,16 @@ class DocumentIndex:
                 yield self._recent[number]
         while len(self._recent) > KEPT_VECTORS:
             self._recent.popitem(last=False)
+
+
+def in_both_orders(late: Sequence[float], bm25: FloatArray) -> list[tuple[int, float]]:
+    """(number, score) of BM25's best, those first that late interaction has read, in the order of both scores.
+
+    `bm25` are the scores of all, best first; `late` those of the first ones.
+    """
+    fused = _unit(np.array(late, np.float32)) + BM25_WEIGHT * _unit(bm25[: len(late)])
+    ranked = [(int(at), float(fused[at])) for at in np.argsort(-fused, kind="stable")]
+    return ranked + [(at, -1.0 - place) for place, at in enumerate(range(len(late), len(bm25)))]
 
 
 def build_documents(documents: Iterable[Document], folder: Path) -> int:
@@ -211,7 +216,7 @@ def _fitted(index: DocumentIndex, encoder: MiniLMEncoder) -> Quantiser:
     generator = np.random.default_rng(0)
     sample, total, read = [], 0, 0
     for numbers in _batches((int(i) for i in generator.permutation(len(index))), BATCH):
-        for tokens in encoder.encode_documents([_whole(index[number]) for number in numbers]):
+        for tokens in encoder.encode_documents([whole_text(index[number]) for number in numbers]):
             sample.append(tokens.vectors)
             total += len(tokens.vectors)
             read += 1
@@ -229,7 +234,7 @@ def _write_chunk(
     codes, scales, residuals = [], [], []
     frequencies = np.zeros(encoder.vocabulary_size, np.int64)
     for batch in _batches(numbers, BATCH):
-        for tokens in encoder.encode_documents([_whole(index[number]) for number in batch]):
+        for tokens in encoder.encode_documents([whole_text(index[number]) for number in batch]):
             quantised = quantiser.encode(tokens.vectors)
             counts.append(len(tokens.vectors))
             codes.append(quantised.codes)
@@ -245,7 +250,8 @@ def _write_chunk(
         )  # fmt: skip
 
 
-def _whole(document: Document) -> str:
+def whole_text(document: Document) -> str:
+    """What is read of a document."""
     return f"{document.title}. {document.text}" if document.title else document.text
 
 

@@ -205,6 +205,25 @@ class BoltSpec(SourceSpec):
     database: str | None = None
 
 
+class OpenSearchSpec(SourceSpec):
+    """An index of an OpenSearch server; a role that may read it suffices."""
+
+    remote: ClassVar[bool] = True
+    url: EndpointUrl
+    index: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,254}$")
+    """The index or alias that is searched; patterns and lists are refused."""
+    user: str | None = None
+    password_env: EnvironmentName | None = None
+    fields: tuple[str, ...] = ()
+    """Fields that are searched, such as `title^2`; none: all texts of the mapping."""
+    title_field: str = "title"
+    text_field: str = "text"
+    style: str = ""
+    """What the documents are, such as `abstracts of papers`; empty: told from the documents."""
+    rerank: int = Field(default=50, ge=0, le=1000)
+    """Documents of the server's best that the token encoder reads again; 0 keeps the server's order."""
+
+
 def read_spec(name: str, values: Any, *, where: str) -> SourceSpec:
     """Check the registration of one source; ConfigError names `where`, the source, and every wrong key."""
     place = f"{where}: source {name!r}"

@@ -142,7 +142,7 @@ def test_a_broken_language_model_is_not_noticed_by_others(start_server, sample_i
     """One permit: whoever waits for the model must not hold it."""
     with broken_model(replies) as model:
         where = f"llm.base_url=http://127.0.0.1:{model.getsockname()[1]}/v1"
-        patience = "advanced.llm.question_seconds=15"
+        patience = "advanced.llm.question_seconds=6"
         server = start_server(
             indexes={"sample": sample_index}, permits=1, seconds=120.0,
             overrides=(where, "llm.model=any", "reading.reader=llm", patience),

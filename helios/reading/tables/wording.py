@@ -202,7 +202,8 @@ _NUMBER_WORDS = {
         ("seven sieben sept siete", 7), ("eight acht huit ocho", 8), ("nine neun neuf nueve", 9),
         ("ten zehn dix diez", 10), ("eleven elf onze once", 11),
         ("twelve zwölf douze doce dozen dutzend douzaine docena", 12), ("fifteen fünfzehn quinze quince", 15),
-        ("twenty zwanzig vingt veinte", 20), ("thirty dreißig trente treinta", 30), ("forty vierzig cuarenta", 40),
+        ("twenty zwanzig vingt veinte", 20), ("thirty dreißig dreissig trente treinta", 30),
+        ("forty vierzig cuarenta", 40),
         ("fifty fünfzig cinquante cincuenta", 50), ("sixty sechzig soixante sesenta", 60),
         ("seventy siebzig setenta", 70), ("eighty achtzig ochenta", 80), ("ninety neunzig noventa", 90),
         ("hundred hundert cent cien", 100), ("thousand tausend mille mil", 1000),
@@ -371,8 +372,8 @@ def _spelled_comparisons(question: str) -> Iterator[Comparison]:
     for match in _SPELLED.finditer(question):
         operator, start = compared_by(question, match.start(), match.end())
         if operator != "=":
-            value = _NUMBER_WORDS[(match["tens"] or match["plain"]).casefold()]
-            value += _NUMBER_WORDS[match["ones"].casefold()] if match["ones"] else 0.0
+            value = _NUMBER_WORDS[(match["tens"] or match["plain"]).lower()]  # casefold() knows no ß
+            value += _NUMBER_WORDS[match["ones"].lower()] if match["ones"] else 0.0
             scale = (match["scale"] or "one").casefold()
             value *= _SCALES.get(scale) or _NUMBER_WORDS[scale]
             yield Comparison(operator, value, value, start, match.end())

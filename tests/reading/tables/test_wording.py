@@ -114,6 +114,19 @@ def test_a_number_is_compared(question, operator):
     assert (comparison.operator, comparison.low) == (operator, 40.0)
 
 
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("mehr als dreißig Tage", 30.0),
+        ("mehr als Dreissig Tage", 30.0),
+        ("über FÜNFZIG", 50.0),
+        ("over Twenty-Five", 25.0),
+    ],
+)
+def test_numbers_in_words_of_any_case(question, number):
+    assert [(one.operator, one.low) for one in wording_of(question).comparisons] == [(">", number)]
+
+
 def test_an_interval_is_one_comparison():
     (comparison,) = wording_of("between 3 and 5.5 kg").comparisons
     assert (comparison.operator, comparison.low, comparison.high) == ("between", 3.0, 5.5)
