@@ -4,6 +4,7 @@ Only searches of the registered index are sent, and the words of a question go i
 question is read as the server's query language. What is sent follows OpenSearch's documented search API.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -53,6 +54,7 @@ class OpenSearchCorpus(Corpus):
         """The client; it sends nothing until it is asked."""
         from opensearchpy import OpenSearch
 
+        logging.getLogger("opensearch").setLevel(logging.CRITICAL)  # it logs, with a traceback, what it raises
         login = (self.spec.user, self._password or "") if self.spec.user else None
         return OpenSearch([self.spec.url], http_auth=login, max_retries=0, timeout=self.spec.limits.timeout)
 

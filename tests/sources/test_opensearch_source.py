@@ -185,12 +185,13 @@ def test_what_goes_wrong_is_said(server, opened, mood, values, error, said):
     assert monotonic() - began < 2.5
 
 
-def test_a_server_that_is_gone_is_said(server, opened):
+def test_a_server_that_is_gone_is_said_once(server, opened, caplog):
     corpus = opened()
     server.shutdown()
     server.server_close()
     with pytest.raises(SourceUnavailable, match="cannot be reached"):
         corpus.execute(asked("bread"))
+    assert caplog.records == []
 
 
 def test_no_other_language_and_no_pattern_of_indexes(opened):
