@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import lightgbm
 import numpy as np
@@ -36,7 +35,7 @@ from helios.reading.choice import FEATURES, TREES, add_read, candidates_of, choi
 from helios.reading.choice import ROLE as CARD_ROLE
 from helios.reading.extractive import ExtractiveReader
 from helios.reading.rivals import FILE as RIVALS_FILE
-from helios.reading.rivals import KEPT, READ, RIVALS, Rival, RivalReader
+from helios.reading.rivals import RIVALS, Rival, RivalReader
 from training.answer_rivals import RivalLesson, RivalRecipe, RivalSettings
 from training.errors import TrainingError
 from training.log import LogRow
@@ -82,19 +81,9 @@ class AnswerList:
     right: NDArray[np.bool_]
 
     @property
-    def lessons(self) -> list[RivalLesson]:
-        """What the reader of rivals learns from it: the first answers side by side, and those that it reads next.
-
-        Most of the later ones hold no right answer; of these the third that a hash draws is learned from.
-        """
-        later = [[*range(KEPT), *range(at, at + RIVALS - KEPT)] for at in range(RIVALS, READ, RIVALS - KEPT)]
-        found = []
-        for place, chosen in enumerate([list(range(RIVALS)), *later]):
-            numbers = [number for number in chosen if number < len(self.rivals)]
-            right = tuple(bool(self.right[number]) for number in numbers)
-            if place == 0 or (len(numbers) > KEPT and (any(right) or crc32(self.question.encode()) % 3 == 0)):
-                found.append(RivalLesson(self.question, tuple(self.rivals[number] for number in numbers), right))
-        return found
+    def lesson(self) -> RivalLesson:
+        """What the reader of rivals learns from it."""
+        return RivalLesson(self.question, self.rivals, tuple(map(bool, self.right[: len(self.rivals)])))
 
 
 def train_answer_choice(
@@ -183,7 +172,7 @@ def lists_of(
                     _source(index, questions),
                     question,
                     bool(items),
-                    tuple(one.rival for one in candidates[:READ]),
+                    tuple(one.rival for one in candidates[:RIVALS]),
                     choice_features(question, evidence, candidates),
                     np.array([bool(items) and is_right(one.text, items) for one in candidates], bool),
                 )
@@ -221,7 +210,7 @@ def _trained(
 ) -> RivalReader:  # fmt: skip
     """A reader of rivals that has learned from some lists; one that was trained before is not trained again."""
     if not (out / RIVALS_FILE).is_file():
-        recipe = RivalRecipe([lesson for one in lists if one.rivals for lesson in one.lessons], settings, device=device)
+        recipe = RivalRecipe([one.lesson for one in lists if one.rivals], settings, device=device)
         train(recipe, settings.train, out / "run", device=device, on_log=on_log)
         recipe.save(out / RIVALS_FILE)
     return RivalReader(find_base_model(), out / RIVALS_FILE, threads=os.cpu_count() or 1)

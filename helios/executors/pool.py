@@ -303,12 +303,10 @@ class Worker:
 
     def ask(self, query: NativeQuery, limits: Limits, deadline: float) -> Mapping[str, Any]:
         """One query, one reply; after an error the worker is of no more use."""
-        return next(self.ask_many([query], limits, deadline, alone=True))
+        return next(self.ask_many([query], limits, deadline))
 
-    def ask_many(
-        self, queries: Sequence[NativeQuery], limits: Limits, until: float, *, alone: bool = False
-    ) -> Iterator[Mapping[str, Any]]:
-        """The replies, in order; each has the limits' seconds too unless it is `alone`. After an error no more.
+    def ask_many(self, queries: Sequence[NativeQuery], limits: Limits, until: float) -> Iterator[Mapping[str, Any]]:
+        """The replies, in order; each has the limits' seconds at most. After an error no more.
 
         Requests are sent ahead as far as the pipe is sure to take them, so that neither side waits for the other.
         """
@@ -321,7 +319,7 @@ class Worker:
         room = limits.max_bytes * REPLY_FACTOR + REPLY_EXTRA
         ahead: deque[int] = deque()
         while frames or ahead:
-            deadline = until if alone else min(until, monotonic() + limits.timeout)
+            deadline = min(until, monotonic() + limits.timeout)
             try:
                 with self._told(limits.max_memory):
                     sent = b""

@@ -29,7 +29,7 @@ from helios.reading.features import span_key
 from helios.reading.passages import log_odds
 from helios.reading.question import Kind, ask_in_any_language
 from helios.reading.rivals import FILE as RIVALS_FILE
-from helios.reading.rivals import Rival, RivalReader
+from helios.reading.rivals import RIVALS, Rival, RivalReader
 from helios.reading.tables.wording import wording_of
 from helios.types import Evidence
 
@@ -169,7 +169,7 @@ class Choice:
         """How likely each answer is right (A)."""
         if not candidates:
             return []
-        odds = self.rivals.read(question, [one.rival for one in candidates])
+        odds = self.rivals.read(question, [one.rival for one in candidates[:RIVALS]])
         features = choice_features(question, evidence, candidates)
         add_read(features, odds)
         return [float(chance) for chance in self.trees.probabilities(features[:, self._used])]

@@ -26,8 +26,6 @@ FILE = "rivals.safetensors"
 ROLE = "answer-rivals"
 RIVALS = 8
 """Answers that are read side by side, if they fit."""
-READ, KEPT = 20, 2
-"""Answers that are read at all, and how many of the best so far stand beside those that are read next."""
 MAX_TOKENS = 448
 QUESTION_TOKENS, ANSWER_TOKENS, DONE_TOKENS, WHERE_TOKENS, TITLE_TOKENS = 48, 12, 12, 26, 6
 SHOWN = 40
@@ -101,23 +99,7 @@ class RivalReader:
         self._tokeniser = RivalTokeniser(base)
 
     def read(self, question: str, rivals: Sequence[Rival]) -> FloatArray:
-        """Log-odds (A) of the first answers, each against "none of them"; ModelError for unusable weights.
-
-        What does not fit into one reading is read in the next, beside the best answers so far.
-        """
-        rivals = rivals[:READ]
-        odds = self._read(question, rivals[:RIVALS])
-        while 0 < len(odds) < len(rivals):
-            best = np.argsort(-odds, kind="stable")[:KEPT]
-            following = rivals[len(odds) : len(odds) + RIVALS - len(best)]
-            said = self._read(question, [*(rivals[at] for at in best), *following])[len(best) :]
-            if not len(said):
-                break
-            odds = np.append(odds, said)
-        return odds
-
-    def _read(self, question: str, rivals: Sequence[Rival]) -> FloatArray:
-        """The same of those that fit into one reading."""
+        """Log-odds (A) of the answers that fit, each against "none of them"; ModelError for unusable weights."""
         ids, places = self._tokeniser.of(question, rivals)
         if not places:
             return np.zeros(0, np.float32)

@@ -6,7 +6,7 @@ import pytest
 from helios.errors import ModelError
 from helios.models.base import find_base_model
 from helios.reading.choice import WEIGHTS
-from helios.reading.rivals import FILE, MAX_TOKENS, READ, RIVALS, Rival, RivalReader, RivalTokeniser
+from helios.reading.rivals import FILE, MAX_TOKENS, Rival, RivalReader, RivalTokeniser
 from helios.reading.tables.beside import rival_of
 from helios.reading.tables.matching import matches_of, question_words
 from helios.reading.tables.programs import Op, Program, execute
@@ -45,21 +45,6 @@ def test_the_answer_that_fits_the_question_is_the_likeliest(reader, question, an
     assert MARTA[int(np.argmax(odds))].answer == answer
 
 
-def test_answers_beyond_the_first_are_read_beside_the_best_before(reader):
-    """The right one stands last, among far more than fit into one reading; those beyond READ are not read."""
-    others = [Rival(f"{n}", "Badge number", f"Name Person {n}", "badges") for n in range(READ - 1)]
-    question = "where does Marta Brannoch live?"
-    odds = reader.read(question, [*others, MARTA[1], MARTA[0]])
-    assert len(odds) == READ
-    assert int(np.argmax(odds)) == READ - 1
-    assert odds[:RIVALS].tolist() == pytest.approx(reader.read(question, others[:RIVALS]).tolist(), abs=1e-3)
-
-
-def test_answers_that_fill_a_reading_leave_the_others_to_the_next(reader):
-    long = [Rival(f"{n} {'word ' * 40}", f"{'column ' * 20}", f"{'row ' * 40}", "t") for n in range(12)]
-    assert len(reader.read("which one?", long)) == 12
-
-
 def test_a_question_about_something_else_is_less_likely_answered(reader):
     own, other = (
         reader.read(question, MARTA) for question in ("where does Marta live?", "what is the Wi-Fi password?")
@@ -94,12 +79,12 @@ def test_words_of_a_text_are_shown_with_those_around_them():
     )
 
 
-def test_what_does_not_fit_into_one_reading_is_left_out_of_it(reader):
+def test_what_does_not_fit_is_left_out(reader):
     long = Rival("a value " * 9, "column " * 20, "somewhere " * 30, "title " * 20)
     ids, places = RivalTokeniser(find_base_model()).of("question " * 200, [long] * 40)
     assert len(ids) <= MAX_TOKENS
     assert 0 < len(places) < 40
-    assert len(reader.read("question " * 200, [long] * 40)) == READ
+    assert len(reader.read("question " * 200, [long] * 40)) == len(places)
     assert not len(reader.read("what?", []))
 
 

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,8 +11,7 @@ from helios.errors import ModelError
 from helios.models.card import read_card
 from helios.reading.choice import FEATURES, ROLE, Choice
 from helios.reading.extractive import ExtractiveReader
-from helios.reading.rivals import Rival
-from training.answer_choice import LISTS, AnswerChoiceSettings, AnswerList, read_lists, train_answer_choice
+from training.answer_choice import LISTS, AnswerChoiceSettings, read_lists, train_answer_choice
 from training.answer_rivals import RivalRecipe, RivalSettings, rival_loss
 from training.errors import TrainingError
 
@@ -54,19 +52,6 @@ def test_the_choice_is_learned_from_what_the_readers_say(sample_index, tmp_path,
     before = (out / "trees.txt").read_text()
     train_answer_choice(settings.model_copy(update={"shares": (1.0, 1e-6)}), out)  # what was said and learned is kept
     assert (out / "trees.txt").read_text() != before
-
-
-def test_lessons_are_readings_as_the_reader_will_have_them():
-    """Eight answers side by side, then six that are new beside the first two; the right one is the eleventh."""
-    rivals = tuple(Rival(str(number), "text", "", "") for number in range(16))
-    right = np.arange(16) == 10
-    features = np.zeros((16, len(FEATURES)), np.float32)
-    first, second, *rest = AnswerList("a", "which one?", True, rivals, features, right).lessons
-    assert [one.answer for one in first.rivals] == [str(number) for number in range(8)]
-    assert not any(first.right)
-    assert [one.answer for one in second.rivals] == ["0", "1", *(str(number) for number in range(8, 14))]
-    assert second.right == (False,) * 4 + (True,) + (False,) * 3
-    assert all([one.answer for one in lesson.rivals] == ["0", "1", "14", "15"] for lesson in rest)
 
 
 def test_a_source_that_counts_nothing_teaches_the_reader_of_rivals_alone(sample_index, tmp_path, files):

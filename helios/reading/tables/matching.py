@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 
 import numpy as np
@@ -21,7 +21,7 @@ from helios.reading.question import STOP
 from helios.reading.tables.dates import MONTH, MONTHS, WEEKDAYS, read_day, said_times
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.sheet import COMMA, LONGEST_LIST, WORD, Kind, Sheet, Value, words_of
-from helios.reading.tables.wording import Comparison, Wording, compared_by, compared_words
+from helios.reading.tables.wording import Comparison, Wording, compared_by
 
 MOST_WORDS = 128
 """Words of a question that are read; what each program explains of them is held at once."""
@@ -165,7 +165,7 @@ def matches_of(
     found += [match for match in near if match.column not in held]
     for comparison in wording.comparisons:
         found += _number_matches(comparison, words, sheet)
-    found += _beside_matches(question, words, sheet)
+    found += _beside_matches(words, wording, sheet)
     found.sort(key=lambda match: -_weight(match, words))
     kept = found[:MOST_MATCHES]
     for row in evidence:
@@ -364,6 +364,7 @@ def _names(word: str, header: Sequence[str]) -> bool:
     )
 
 
+@lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     """A word without its English ending: "closing" and "closed" are one."""
     return _ENDING.sub("", word)
@@ -385,12 +386,12 @@ def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet)
             yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), comparison.operator, text=text)
 
 
-def _beside_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
+def _beside_matches(words: Sequence[Word], wording: Wording, sheet: Sheet) -> Iterator[Match]:
     """Columns of numbers that are compared with one that the question names: "what is below its reorder level?"."""
     numbers = [(at, column) for at, column in enumerate(sheet.columns[: sheet.own]) if column.kind is Kind.NUMBER]
     if not 1 < len(numbers) <= MOST_BESIDE:
         return
-    for operator, start, end in compared_words(question):
+    for operator, start, end in wording.comparing:
         behind = [at for at, word in enumerate(words) if word.start >= end][:LONGEST_NAME]
         for named, limit in numbers:
             telling = [word for word in limit.words if word not in STOP]

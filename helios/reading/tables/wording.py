@@ -34,15 +34,16 @@ _DIFFERENCE = (
     r"how many (?:\w+ ){0,2}?(?:more|fewer|less)\b|"
     r"\b(?:g(?:o|oes|oing|one)|went|rises?|rose|risen|rising|put) (?:up|down)\b|\b(?:price|pay|cost|fee|rent|wage)s? "
     r"(?:rise|increase|drop|cut|change)\b|\b(?:increase|decrease|drop|rise|fall|jump)(?:d|s|ped|ed)?\b[^?]{0,40}\b"
-    r"(?:since|from|between|compared|last year)\b|\bmuch \w+er\b|\b(?:over|above|below|under|short of) (?:the )?"
+    r"(?:since|from|between|compared|last year)\b|\b(?:over|above|below|under|short of) (?:the )?"
     r"(?:quote|budget|estimate|plan|target)\b|"
     r"unterschied|differenz|um wie ?viel|wie ?viele? (?:\w+ )?(?:mehr|weniger)|\b(?:teurer|billiger|länger|kürzer|"
     r"höher|niedriger|größer|kleiner|schwerer|leichter|älter|jünger)\b|gestiegen|gesunken|erhöht|erhöhung|"
-    r"\b(?:preis)?anstieg|diff[ée]rence|[ée]cart|de plus que|\bde (?:plus|moins|trop)\b|augment|hausse|\bbaiss|"
-    r"par rapport|plus (?:cher|chère|long|longue|grand|grande|haut|haute|lourd|lourde|âgé|âgée) que|"
+    r"\b(?:preis)?anstieg|diff[ée]rence|[ée]cart|de plus que|\bde (?:plus|moins|trop)\b(?! (?:de|en)\b| d['’])|"
+    r"augment|hausse|\bbaiss|par rapport|"
+    r"plus (?:cher|chère|long|longue|grand|grande|haut|haute|lourd|lourde|âgé|âgée) que|"
     r"diferencia|m[aá]s que|cu[aá]nt[oa]s? (?:\w+ )?(?:m[aá]s|menos)|\bha (?:subido|bajado)|\bsubi(?:ó|da)|"
     r"\bbaj(?:ó|ada)\b|aument|con respecto|m[aá]s (?:car[oa]|larg[oa]|grande|alt[oa]|pesad[oa]) que|"
-    r"相差|差多少|差了?几|多多少|涨|上涨|提高了|降了|下降|减少了|增加了|[贵便宜长短高低重轻大小早晚快慢多少]{1,2}(?:了)?(?:多少|几)"
+    r"相差|差多少|差了?几|多多少|涨|上涨|提高了|降了|下降|减少了|增加了|(?<![最至])(?:贵|便宜|[高低重轻大小早晚快慢多少])了?(?:多少|几)"
 )
 _PREAMBLE = re.compile(
     r"^\W*(?:(?:hey|hi|hello|say|so|ok|okay|sorry|quick one|oye|dime|perdona|hé|dis(?:-moi| donc)?|hallo|sag mal|"
@@ -159,6 +160,11 @@ _BELOW = (
     r"moins de|moins que|au plus|inférieur\w* à|avant|jusqu\w*|"
     r"menos de|menor\w* (?:de|que|a)|como máximo|inferior\w* a|antes del?|hasta|少于|小于|低于|不到|不足|以下|至多|之前"
 )
+_COMPARING = tuple(
+    (sign, re.compile(rf"\b(?:{text})\b(?!\W*[\d$€£¥])", re.IGNORECASE))
+    for sign, text in ((">", _ABOVE), ("<", _BELOW))
+)
+"""Words that compare with something else than a number."""
 _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
     r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
@@ -269,6 +275,8 @@ class Wording:
     """Whether it is asked if there is such a thing."""
     few: int = 0
     """How many that come first in an order are asked for together; 0 where only one is."""
+    comparing: tuple[tuple[str, int, int], ...] = ()
+    """Words that compare with what is named behind them: `>`, `>=`, `<` or `<=`, and their characters."""
 
     def has(self, cue: str) -> bool:
         """Whether a word speaks of it."""
@@ -289,7 +297,7 @@ def wording_of(question: str) -> Wording:
     cues = {name: english.characters(*span) for name, span in also.cues.items()} | own.cues
     return Wording(
         cues, max(own.place, also.place), _said_in_either(own.comparisons, also.comparisons, english),
-        own.lasts or also.lasts, own.exists or also.exists, own.few or also.few,
+        own.lasts or also.lasts, own.exists or also.exists, own.few or also.few, own.comparing,
     )  # fmt: skip
 
 
@@ -324,7 +332,8 @@ def _wording_of(question: str) -> Wording:
             cues["ordinal"] = found.span()
             break
     lasts, exists = (re.search(text, question, re.IGNORECASE) is not None for text in (_DURATION, _EXISTENCE))
-    return Wording(cues, place, tuple(_comparisons(question)), lasts, exists, _few(question))
+    comparing = tuple(_comparing(question))
+    return Wording(cues, place, tuple(_comparisons(question)), lasts, exists, _few(question), comparing)
 
 
 def _few(question: str) -> int:
@@ -396,10 +405,9 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
     return "=", start
 
 
-def compared_words(question: str) -> Iterator[tuple[str, int, int]]:
-    """Words that compare with what is named behind them: `>`, `>=`, `<` or `<=`, and their characters."""
-    for sign, text in ((">", _ABOVE), ("<", _BELOW)):
-        for found in re.finditer(rf"\b(?:{text})\b(?!\W*[\d$€£¥])", question, re.IGNORECASE):
+def _comparing(question: str) -> Iterator[tuple[str, int, int]]:
+    for sign, pattern in _COMPARING:
+        for found in pattern.finditer(question):
             yield sign + ("=" if _INCLUSIVE.fullmatch(found[0]) else ""), found.start(), found.end()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from helios.reading.tables.wording import WHOLE_ORDER, compared_words, wording_of
+from helios.reading.tables.wording import WHOLE_ORDER, wording_of
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,21 @@ def test_what_is_said_before_a_question_asks_for_no_yes_or_no(question):
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "how much timber did we order",
+        "les enfants de moins de 12 ans",
+        "factures de plus de 50 euros",
+        "最多几个人",
+        "至少多少钱",
+        "这条河长多少",
+    ],
+)
+def test_words_that_only_look_like_a_difference(question):
+    assert not wording_of(question).has("difference")
+
+
+@pytest.mark.parametrize(
     ("question", "found"),
     [
         ("what is below the reorder level", [("<", "below")]),
@@ -77,7 +92,7 @@ def test_what_is_said_before_a_question_asks_for_no_yes_or_no(question):
     ],
 )
 def test_words_that_compare_with_what_is_named(question, found):
-    assert [(sign, question[start:end]) for sign, start, end in compared_words(question)] == found
+    assert [(sign, question[start:end]) for sign, start, end in wording_of(question).comparing] == found
 
 
 @pytest.mark.parametrize(
