@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helios.models import compiled
+from helios.models.bert import bert_of
 from helios.models.checkpoint import BertConfig, Checkpoint
 from helios.models.compiled import KEPT, CompiledBert
 
@@ -27,8 +28,8 @@ def cache(monkeypatch, tmp_path) -> Path:
 class Weights:
     """A small encoder with drawn weights that counts how often it is read."""
 
-    def __init__(self) -> None:
-        config = BertConfig(16, 32, 2, 2, 64, 24, 2, 1e-12)
+    def __init__(self, positions: int = 24) -> None:
+        config = BertConfig(16, 32, 2, 2, 64, positions, 2, 1e-12)
         draw = np.random.default_rng(0)
         tensors = {name: draw.normal(size=shape).astype(np.float32) for name, shape in config.shapes().items()}
         self.checkpoint, self.reads = Checkpoint(config, tensors, {}), 0
@@ -112,3 +113,17 @@ def test_other_weights_give_other_vectors():
     tensors = {name: tensor * 2 for name, tensor in weights.checkpoint.tensors.items()}
     weights.checkpoint = replace(weights.checkpoint, tensors=tensors)
     assert np.abs(weights.bert("b").vectors(IDS) - first).max() > 1e-3
+
+
+def test_what_a_length_is_rounded_up_by_changes_nothing(cache):
+    """Every length that the model reads, the longest too, which is no multiple of what lengths are rounded up to."""
+    torch = pytest.importorskip("torch")
+    weights = Weights(positions=21)
+    bert, module = weights.bert(), bert_of(weights.checkpoint)
+    for length in range(1, 22):
+        ids = np.random.default_rng(length).integers(0, 16, length)
+        with torch.inference_mode():
+            plain = module(torch.from_numpy(ids)[None], torch.ones(1, length, dtype=torch.long))[0]
+        expected = torch.nn.functional.normalize(plain, dim=-1).numpy()
+        assert bert.vectors(ids.tolist()).shape == expected.shape
+        np.testing.assert_allclose(bert.vectors(ids.tolist()), expected, atol=1e-4)
