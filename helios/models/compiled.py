@@ -2,9 +2,9 @@
 
 What was compiled is kept in the user's cache (`Kept`), from which it is mapped in a fraction of that time.
 
-Each text is read alone: a vector then depends on nothing but its text, however many others are read at the same
-moment. Its length is rounded up, and what that adds is masked: OpenVINO prepares and keeps kernels for every length
-that it meets, 1.2 MB and 4 ms each. Several texts run at once, one processor each.
+The length of a text is rounded up, and what that adds is masked: OpenVINO prepares and keeps kernels for every shape
+that it meets, 1.2 MB and 4 ms each. Short texts of one length share a run, and several runs go on at once, one
+processor each. A vector depends on nothing but its text: what else is in a run does not change a bit of it.
 
 Shape legend: B batch, L tokens, D hidden size, H heads.
 """
@@ -13,13 +13,14 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain, groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,6 +38,8 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 WHOLE_BF16, WHOLE = 16, 8
 """Lengths are multiples of it: a tile of bf16 has 16 rows, which cost what one costs."""
+TOGETHER = 128
+"""Tokens of a run, where it has several texts; longer ones gain nothing by it."""
 HIDDEN = -1e9
 """What is added to the attention that a token pays to padding."""
 KEPT = 10
@@ -72,22 +75,37 @@ class CompiledBert:
 
     def vectors(self, ids: Sequence[int]) -> FloatArray:
         """The vectors (L, D) of one text's tokens, unit length, from their numbers."""
+        return self._run([ids])[0]
+
+    def many(self, texts: Sequence[Sequence[int]]) -> Iterator[FloatArray]:
+        """The vectors of every text, in order; those of like length go best beside each other."""
+        runs = list(self._runs(texts))
+        yield from chain.from_iterable(map(self._run, runs) if self._pool is None else self._pool.map(self._run, runs))
+
+    def _run(self, texts: Sequence[Sequence[int]]) -> list[FloatArray]:
+        """Vectors of texts whose lengths are the same when they are rounded up."""
         if not hasattr(self._own, "request"):
             self._own.request = self._compiled.create_infer_request()
-        length = -(-len(ids) // self._whole) * self._whole
-        padded = np.zeros((1, length), np.int64)
-        padded[0, : len(ids)] = ids
-        mask = np.zeros((1, 1, 1, length), np.float32)
-        mask[..., len(ids) :] = HIDDEN
-        output = self._own.request.infer([padded, mask])[0]
-        return np.array(output[0, : len(ids)], np.float32)
+        length = self._rounded(texts[0])
+        ids = np.zeros((len(texts), length), np.int64)
+        mask = np.full((len(texts), 1, 1, length), HIDDEN, np.float32)
+        for row, text in enumerate(texts):
+            ids[row, : len(text)] = text
+            mask[row, ..., : len(text)] = 0.0
+        output = self._own.request.infer([ids, mask])[0]
+        return [np.array(output[row, : len(text)], np.float32) for row, text in enumerate(texts)]
 
-    def many(self, texts: Iterable[Sequence[int]]) -> Iterator[FloatArray]:
-        """The vectors of every text, in order, `lanes` texts at a time."""
-        if self._pool is None:
-            yield from map(self.vectors, texts)
-        else:
-            yield from self._pool.map(self.vectors, texts)
+    def _runs(self, texts: Sequence[Sequence[int]]) -> Iterator[Sequence[Sequence[int]]]:
+        """Neighbours that share a run: as many as a power of two, so that shapes stay few."""
+        for length, group in groupby(texts, key=self._rounded):
+            left = list(group)
+            while left:
+                count = 1 << (max(1, min(len(left), TOGETHER // length)).bit_length() - 1)
+                yield left[:count]
+                left = left[count:]
+
+    def _rounded(self, text: Sequence[int]) -> int:
+        return -(-len(text) // self._whole) * self._whole
 
 
 def compiled(graph: Any, *, bf16: bool, lanes: int) -> Any:

@@ -38,7 +38,7 @@ class Route(Protocol):
 
 
 class OpenVinoRoute:
-    """Every text alone, one processor each."""
+    """A few short texts or a long one on each processor."""
 
     def __init__(self, bert: CompiledBert) -> None:
         self._bert = bert

@@ -11,6 +11,7 @@ from helios.models import compiled
 from helios.models.bert import bert_of
 from helios.models.checkpoint import BertConfig, Checkpoint
 from helios.models.compiled import KEPT, CompiledBert
+from helios.models.runtime import supports_bf16
 
 pytest.importorskip("openvino")
 
@@ -127,3 +128,14 @@ def test_what_a_length_is_rounded_up_by_changes_nothing(cache):
         expected = torch.nn.functional.normalize(plain, dim=-1).numpy()
         assert bert.vectors(ids.tolist()).shape == expected.shape
         np.testing.assert_allclose(bert.vectors(ids.tolist()), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_what_texts_are_read_beside_changes_no_bit_of_them(cache, bf16, lanes):
+    """Texts of all lengths, many of which share a run, against each of them alone."""
+    draw = np.random.default_rng(0)
+    texts = [draw.integers(0, 16, length).tolist() for length in sorted([*range(1, 25), *[5] * 20, *[12] * 9])]
+    bert = CompiledBert(Weights().read, bf16=bf16 and supports_bf16(), lanes=lanes)
+    for text, vectors in zip(texts, bert.many(texts), strict=True):
+        np.testing.assert_array_equal(vectors, bert.vectors(text))
