@@ -202,6 +202,10 @@ class ConditionReader:
             if link.text == "to" or (self.compare == Operator.BETWEEN and link.cue == Cue.AND):
                 self.compare = Operator.BETWEEN
                 self.consume(second)
+                column = self.ahead(Cue.COLUMN, skip=())
+                if column is not None and self.subject is None:
+                    self.subject = column  # "between 50 and 100 beds"
+                    self.consume(column)
                 table = self.ahead(Cue.TABLE, skip=())
                 if table is not None and self.subject is None:
                     self.draft.having.append(Counted(Operator.GE, piece.number or 0.0, table))
@@ -223,6 +227,8 @@ class ConditionReader:
         """ "More than 1000 feet of elevation": the column stands after its number."""
         after = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION))
         graded = self.grade is not None and self.grade.attributes
+        if graded and "duration" in graded and self.ahead(Cue.COLUMN, skip=()) is not None:
+            graded = ()  # "longer than four days", where days are a column
         said = self.compare is not None or (self.mode == Mode.FILTER and self.ahead(Cue.COLUMN, skip=()) is not None)
         if self.subject is None and after is not None and said and not graded:
             self.subject = after

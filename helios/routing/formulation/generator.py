@@ -19,7 +19,14 @@ from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import with_dates
 from helios.routing.formulation.doubt import far_values, unmet_cues, unplaced
 from helios.routing.formulation.features import table_features
-from helios.routing.formulation.linking import distribute, link_flags, link_schema, link_sexes, link_values
+from helios.routing.formulation.linking import (
+    distribute,
+    link_flags,
+    link_schema,
+    link_sexes,
+    link_values,
+    without_roles,
+)
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan
 from helios.routing.formulation.planning import make_plan
@@ -136,7 +143,7 @@ def read_question(
     tokens = distribute(with_dates(tokens, whole=schema.dated), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += link_sexes(tokens, schema, links)
-    links = link_flags(tokens, schema, links)
+    links = without_roles(tokens, schema, link_flags(tokens, schema, links))
     draft = read(cut(tokens, links))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     readings: dict[str, Reading] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import Token, lemma, similarity, synonyms
+from helios.routing.formulation.words import Token, lemma, similarity, stem, synonyms
 from helios.sources.base import ValueHit
 
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if", "per"})
@@ -25,7 +25,16 @@ SEXES = {
 """How people and columns write a sex."""
 FLAG = 0.98
 """A score of an adjective that a column of yes and no is called by."""
-NEGATIVE = re.compile(r"^(non-?|un|not-)(?=\w{4})")
+NEGATIVE = re.compile(r"^(non-?|un|not-|in|dis)(?=\w{4})")
+OPPOSITES = {
+    "outdoor": "indoor", "indoor": "outdoor", "full-time": "part-time", "part-time": "full-time", "offline": "online",
+    "online": "offline", "open": "closed", "closed": "open", "private": "public", "public": "private",
+}  # fmt: skip
+"""Words for what is not so, where a column is called by the other."""
+HAVING = frozenset(
+    ["have", "with", "without", "get", "receive", "take", "offer", "include", "provide", "allow", "accept", "own", "be"]
+)
+"""Words after which a column of yes and no is a condition: "huts that have a winter room"."""
 STATES = ("in", "on", "off", "out", "under", "not", "no", "at", "by")
 """Small words that values begin with: in service, on loan, out of stock."""
 LONGEST = 6
@@ -77,7 +86,7 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
                 span[-1].small and span[-1].lemma != "name"
             ):
                 continue
-            if any(t.small and t.lemma not in INNER for t in span[1:-1]):
+            if any(t.small and (t.lemma not in INNER or t.capital) for t in span[1:-1]):
                 continue
             plural = {t.lemma for t in span[:-1] if t.lemma != t.text.lower() and not t.possessive}
             words = [t.lemma for t in span if not t.small or t.lemma == "name"]
@@ -154,6 +163,23 @@ def link_values(tokens: Sequence[Token], find: Callable[[Sequence[str]], Sequenc
     ]
 
 
+def without_roles(tokens: Sequence[Token], schema: SchemaView, links: Sequence[Link]) -> list[Link]:
+    """The links without tables by what other columns call their rows, where the table itself stores that word.
+
+    Mechanics are the staff whose job is Mechanic, also where a job has a lead mechanic.
+    """
+    stored = {(link.start, link.end, link.table) for link in links if link.is_value}
+
+    def named(link: Link) -> bool:
+        own = {stem(word) for word in schema.tables[link.table].words}
+        return any(stem(token.lemma) in own for token in tokens[link.start : link.end])
+
+    return [
+        link for link in links
+        if link.column is not None or (link.start, link.end, link.table) not in stored or named(link)
+    ]  # fmt: skip
+
+
 def _text(tokens: Sequence[Token], link: Link) -> str:
     return " ".join(token.text for token in tokens[link.start : link.end])
 
@@ -197,16 +223,30 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
     links = []
     for link in known:
         flag = flags.get(link.column) if link.column is not None and not link.is_value else None
-        if flag is not None and link.whole and _adjective(tokens, link, tables):
+        if flag is not None and link.whole and (_adjective(tokens, link, tables) or _had(tokens, link, tables)):
             link = replace(link, score=FLAG, value=flag[0])
         links.append(link)
     for place, token in enumerate(tokens):
-        word = NEGATIVE.sub("", token.lemma)
-        for column in schema.columns() if word != token.lemma and not token.quoted else ():
+        word = token.text.lower()
+        meant = [(word, 0)] if "-" in word else []
+        meant += [(lemma(NEGATIVE.sub("", token.lemma)), 1)] if NEGATIVE.match(token.lemma) else []
+        meant += [(OPPOSITES[word], 1)] if word in OPPOSITES else []
+        for column in schema.columns() if meant and not token.quoted else ():
             flag = flags.get(column.ref)
-            if flag is not None and _name_score([lemma(word)], _said(column), ()) > WHOLE:
-                links.append(Link(place, place + 1, FLAG, column.ref.table, column.ref, flag[1]))
+            for said, side in meant if flag is not None else ():
+                if _name_score(re.split(r"\W", said), _said(column), ()) > WHOLE:
+                    links.append(Link(place, place + 1, FLAG, column.ref.table, column.ref, flag[side]))
     return links
+
+
+def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
+    """Whether a thing that was named before has, gets or allows what the column is called by."""
+    before = [token.lemma for token in tokens[: link.start]]
+    while before and before[-1] in ("a", "an", "any", "no", "the", "its", "their", "own", "not"):
+        if before[-1] == "own" and len(before) > 1 and before[-2] not in ("its", "their", "an"):
+            break
+        before.pop()
+    return any(start < link.start for start in tables) and before[-1:] != [] and before[-1] in HAVING
 
 
 def _adjective(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from helios.routing.formulation.cues import Cue, Pattern, cues_at
-from helios.routing.formulation.linking import Link
+from helios.routing.formulation.linking import FLAG, Link
 from helios.routing.formulation.words import Token
 
 SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
@@ -121,6 +121,8 @@ def _linked(tokens: Sequence[Token], start: int, end: int, group: list[Link]) ->
 
 def _written_otherwise(piece: Piece) -> bool:
     """Whether the data has a word in capitals that the question has without, as where "state" meets State."""
+    if any(link.score == FLAG for link in piece.values):
+        return False
     return piece.text.islower() and not any(str(link.value).islower() for link in piece.values)
 
 

@@ -29,9 +29,33 @@ from helios.routing.formulation.words import lemma, stem
 def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None:
     """The plan of a draft, or None where its tables do not connect, nothing is selected or no query can say it."""
     try:
-        return _Planner(draft, settled, schema).plan()
+        plan = _Planner(draft, settled, schema).plan()
+        return None if plan is None else _whole_names(plan, draft, schema)
     except PlanError:
         return None
+
+
+def _whole_names(plan: Plan, draft: Draft, schema: SchemaView) -> Plan:
+    """People by both halves of their names, unless the question asks for one, and grouped by their keys."""
+    said = {word for piece in draft.pieces for word in piece.text.lower().split()}
+    if said & HALVES:
+        return plan
+    other = {
+        table.naming.ref: table.surname.ref for table in schema.tables.values()
+        if table.naming is not None and table.surname is not None
+    }  # fmt: skip
+    select: list[Term] = []
+    for term in plan.select:
+        last = other.get(term.column) if term.column is not None and term.aggregate is None else None
+        select += [term] if last is None else [term, Term(last)]
+    if len(select) == len(plan.select):
+        return plan
+    keys = {name: schema.tables[name.table].keys for name in other}
+    group = [keys[one][0].ref if one in other and keys[one] else one for one in plan.group]
+    if plan.combined is not None:
+        operation, second = plan.combined
+        plan = plan.with_(combined=(operation, _whole_names(second, draft, schema)))
+    return plan.with_(select=tuple(dict.fromkeys(select)), group=tuple(dict.fromkeys(group)))
 
 
 WHOLE = 0.9
@@ -56,6 +80,8 @@ PEOPLE = frozenset(
         "chef",
     ]
 )
+HALVES = frozenset(["first", "last", "forename", "forenames", "surname", "surnames", "given", "family", "middle"])
+"""Words that ask for a half of a person's name."""
 DOING = ("er", "or", "ist", "ian", "ee")
 """What names of people end with."""
 VERBS = ("live", "have", "own")

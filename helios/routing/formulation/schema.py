@@ -14,6 +14,9 @@ from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, Tabl
 NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
 TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
 NAMING = ("name", "title", "label")
+FIRST_NAMES = (("first", "name"), ("given", "name"), ("forename",))
+LAST_NAMES = (("last", "name"), ("family", "name"), ("surname",))
+"""What halves of people's names are called."""
 GLUED = ("id", "name", "type", "code", "date", "number", "no", "key", "title", "year", "age", "status")
 """What stands behind a table's word in names without a border, as in `petid`."""
 KEY_WORDS = ("id", "code", "number", "key", "ref", "fk")
@@ -24,6 +27,8 @@ SHORT = ("id", "no", "code", "name")
 
 FLAGS = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"))
 """How columns of facts that hold or do not are written."""
+FLAGGING = ("yn", "flag", "indicator", "ind", "bool")
+"""What names of such columns end with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,14 @@ class TableView:
             if named:
                 return min(named, key=lambda c: len(c.words))
         return None
+
+    @property
+    def surname(self) -> ColumnView | None:
+        """The other half of a person's name, where the column that names a row has the first alone."""
+        naming = self.naming
+        if naming is None or naming.words not in FIRST_NAMES:
+            return None
+        return next((c for c in self.columns if c.words in LAST_NAMES and c.text), None)
 
     @property
     def described(self) -> ColumnView | None:
@@ -194,6 +207,8 @@ def _column_view(
         words = _unglued(words[0], own, said, key=column.name in foreign | primary)
     if words[-1:] == ("name",) and len(words) > 1 and NUMERIC.search(column.type):
         words = words[:-1]  # distance_nm is in nautical miles
+    if len(words) > 1 and words[-1] in FLAGGING and _flag(column, words) is not None:
+        words = words[:-1]
     if written(column.samples) and words[-1] in ("on", "at"):
         words = (*words[:-1], "date")
     numeric = NUMERIC.search(column.type) is not None or _numbers(column.samples)
