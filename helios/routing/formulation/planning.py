@@ -359,7 +359,7 @@ class _Planner(Restrictions):
         if not any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces):
             return column
         naming = self.schema.tables[column.table].naming
-        if view.numeric and not view.key and naming is not None and self._ordered(column):
+        if view.numeric and not view.key and naming is not None and (self._ordered(column) or self._compared(column)):
             return naming.ref  # "who earns the most"
         if not view.key or view.primary or not view.numeric or view.words[-1:] in (("id",), ("code",), ("number",)):
             return column
@@ -375,6 +375,10 @@ class _Planner(Restrictions):
         return len(pieces) == 1 and any(self.settled.of(item) == column for item in self.draft.orders) and all(
             id(item.piece) in pieces for item in self.draft.orders
         )  # fmt: skip
+
+    def _compared(self, column: ColumnRef) -> bool:
+        """Whether the only column that is asked for is one that is compared: "who earns more than the average"."""
+        return len(self.draft.select) == 1 and any(self.settled.of(part) == column for part in self.draft.filters)
 
     def _amount(self, item: Item, column: ColumnRef | None) -> bool:
         """Whether a "number of" is stored in a column instead of being counted."""

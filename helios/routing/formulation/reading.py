@@ -16,11 +16,15 @@ from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
 from helios.routing.formulation.words import IRREGULAR, lemma
 
+REQUESTS = ("give", "show", "list", "return", "display", "report", "provide", "tell")
+"""Words that say what is wanted after a question."""
 BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
 NAMED = ("named", "called", "titled")
 """Words that say what follows is a name, and ask for none."""
-MEASURED = frozenset(["high", "highest", "large", "least", "most", "low", "lowest", "small", "big"])
+MEASURED = frozenset(
+    ["high", "highest", "large", "least", "most", "low", "lowest", "small", "big", "early", "earliest", "late", "latest"]
+)
 """Words of directions of numbers."""
 AGGREGATES = (
     ("total", Aggregate.SUM),
@@ -61,6 +65,7 @@ class _Reader(SuperlativeReader):
             return
         seen = bool(self.draft.select or self.draft.mentions)
         self._beside(piece)
+        self._told(piece)
         self.who = self.who or (piece.text == "who" and not seen)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
             self.mode = Mode.FILTER
@@ -71,19 +76,24 @@ class _Reader(SuperlativeReader):
     def _beside(self, piece: Piece) -> None:
         """ "Which shops sell it, and at what price": what was asked for before is selected as well."""
         before = [p.cue for p in self.pieces[: self.i - 1] if p.cue not in (Cue.WORD, Cue.PREPOSITION)]
-        first = [p for p in self.pieces if p.cue not in (Cue.WORD, Cue.SUPERLATIVE, Cue.NUMBER, Cue.DISTINCT)][:2]
-        asked = [p.cue for p in first] == [Cue.ASK, Cue.TABLE] and first[0].text in (
-            "which",
-            "what",
-            "what is",
-            "which is",
-        )
-        if asked and before[-1:] == [Cue.AND] and piece.text in ("what", "which", "how many"):
+        passed = (Cue.WORD, Cue.SUPERLATIVE, Cue.NUMBER, Cue.DISTINCT, Cue.VALUE)
+        first = [p for p in self.pieces if p.cue not in passed][:2]
+        asked = [p.cue for p in first] == [Cue.ASK, Cue.TABLE] and first[0].text.split()[0] in ("which", "what", "who")
+        anew = piece.text.startswith(("what", "which", "how")) or piece.text in ("when", "where")
+        if asked and before[-1:] == [Cue.AND] and anew:
             for item in self.draft.select[:1]:
                 item.provisional = False
 
+    def _told(self, piece: Piece) -> None:
+        """ "Who was hired last year? Give the first name and the job": a request of its own says what is wanted."""
+        request = piece.text in REQUESTS and self.behind(Cue.END)
+        if request and self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.DISTINCT, Cue.TABLE)) is not None:
+            for item in self.draft.select:
+                item.provisional = item.provisional or item.aggregate is None
+
     def _ask_attribute(self, piece: Piece, grade: Grade) -> None:
         """ "How old", "when" and "where" ask for an attribute; in the middle the last two open a filter."""
+        self._beside(piece)
         if grade.any_type and (self.draft.select or self.draft.mentions) and not self.behind(Cue.AND, Cue.COMMA):
             self.mode = Mode.FILTER
             return
@@ -210,6 +220,8 @@ class _Reader(SuperlativeReader):
             after = self.pieces[self.pieces.index(column) + 1].cue if column is not None else None
             if after in (Cue.AND, Cue.COMMA, Cue.END):
                 self.mode = Mode.SELECT  # "songs with their lengths and titles"
+                for item in self.draft.select[:1]:
+                    item.provisional = item.provisional and len(self.draft.select) > 1
 
     def _preposition(self, piece: Piece) -> None:
         self.after_of = True
@@ -314,6 +326,8 @@ class _Reader(SuperlativeReader):
             return
         if self._names_only(piece):
             return
+        if lemma(piece.text) == "number" and self._counts() and self.mode == Mode.SELECT and not piece.tables:
+            return  # "give the region's name and the number", where rows are counted
         self.last_column = piece
         if self.each and not self._aggregates_said() and not self.draft.select:
             self.each, self.mode = False, Mode.SELECT

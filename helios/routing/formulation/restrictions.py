@@ -180,6 +180,8 @@ class Restrictions:
             having = tuple((condition,) for condition in filters)
             return Condition(Term(column), Operator.NOT_IN, query=Plan(entity, (Term(column),), path, having))
         first = path[0]
+        if len(path) == 1 and not filters and (first.left, first.right) in self.schema.refers:
+            return Condition(Term(first.left), Operator.IS_NULL)
         reached = self.schema.connect(
             [
                 first.right.table,

@@ -60,6 +60,10 @@ class SuperlativeReader(ConditionReader, ABC):
 
     def _extreme_beside(self, grade: Grade) -> bool:
         """ "The average, lowest and highest salary": an extreme that is computed beside other aggregates."""
+        rest = [p.cue for p in self.pieces[self.i : self.i + 4] if p.cue != Cue.WORD][:3]
+        if rest == [Cue.AND, Cue.SUPERLATIVE, Cue.COLUMN] and self.mode == Mode.SELECT and not self.draft.select:
+            self.aggregates.append(Aggregate.MAX if grade.more else Aggregate.MIN)
+            return True
         done = [item for item in self.draft.select if item.aggregate not in (None, Aggregate.COUNT)]
         if self.mode != Mode.SELECT or not (self.aggregates or done):
             return False
@@ -96,6 +100,22 @@ class SuperlativeReader(ConditionReader, ABC):
             self._ordered_by(grade, piece)
         self.i += place + 1
         return True
+
+    def _like(self, piece: Piece) -> None:
+        """ "Starting with the largest total" orders all rows; what names begin with is a condition."""
+        superlative = self.ahead(Cue.SUPERLATIVE)
+        if superlative is None or not isinstance(superlative.payload, Grade) or not piece.text.endswith(" with"):
+            super()._like(piece)
+            return
+        self.consume(superlative)
+        self.draft.descending = superlative.payload.more
+        column = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.AGGREGATE))
+        if column is not None and not self.draft.orders:
+            self.consume(column)
+            self.draft.orders.append(Item(column))
+        else:
+            self._ordered_by(superlative.payload, superlative)
+        self.mode = Mode.ORDER
 
     def _ordered_by(self, grade: Grade, piece: Piece) -> None:
         """An order of all rows by what an adjective grades, or by the amounts that are selected."""
