@@ -285,12 +285,21 @@ class _Planner(Restrictions):
         return next((column.table for column in self.settled.columns.values()), None)
 
     def _select(self) -> tuple[list[Term], list[ColumnRef]]:
-        terms = [term for item in self.draft.select if (term := self._term(item)) is not None]
+        items = [item for item in self.draft.select if not self._nameless(item)] or self.draft.select
+        terms = [term for item in items if (term := self._term(item)) is not None]
         terms = self._shared(list(dict.fromkeys(terms)))
         if not self.draft.groups:
             summed = {term.column for term in terms if term.aggregate is not None}
             terms = [term for term in terms if term.aggregate is not None or term.column not in summed]
         return terms, [term.column for term in terms if term.aggregate is None and term.column is not None]
+
+    def _nameless(self, item: Item) -> bool:
+        """Whether things without a name are asked for beside what is said of them: their keys say nothing."""
+        if item.piece is None or item.piece.cue != Cue.TABLE or item.aggregate is not None or self.draft.groups:
+            return False
+        table = item.piece.tables[0]
+        said = any(c.table == table for one in self.draft.select if (c := self.settled.of(one)) is not None)
+        return said and self.schema.tables[table].naming is None
 
     def _shared(self, terms: list[Term]) -> list[Term]:
         """ "The average latitude and longitude": one aggregate of all columns that are numbers."""

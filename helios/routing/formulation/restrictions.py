@@ -12,7 +12,7 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ROWS, ColumnRef, Condition, Operator, Plan, Term
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
-from helios.routing.formulation.words import stem
+from helios.routing.formulation.words import lemma, stem
 
 USED = {stem(word) for word in ("used", "appear", "serve", "occur")}
 
@@ -24,7 +24,8 @@ class Restrictions:
         self.draft, self.settled, self.schema = draft, settled, schema
         self.needed: list[str] = []
         self.counts: list[Condition] = []
-        self.said = frozenset(stem(piece.text) for piece in draft.pieces if piece.cue == Cue.WORD)
+        read = [piece.text for piece in draft.pieces if piece.cue in (Cue.WORD, Cue.COLUMN)]
+        self.said = frozenset(stem(lemma(word)) for text in read for word in text.lower().split())
 
     def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
         """Conditions on the joined rows, and on rows of other tables that must not exist."""

@@ -1,9 +1,9 @@
 """A relational schema as question reading needs it: words of names, keys, and the graph of joins."""
 
 import re
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 from helios.executors.values import Value
 from helios.routing.formulation.dates import written
@@ -29,6 +29,11 @@ FLAGS = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"))
 """How columns of facts that hold or do not are written."""
 FLAGGING = ("yn", "flag", "indicator", "ind", "bool")
 """What names of such columns end with."""
+
+
+ROLE, PASSING = 1.1, 0.5
+"""What a join by a role costs beside 1 where the question does not name the role, and passing through a table that does
+not only link: a student's courses are those of the enrolments, not those of the advisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +160,31 @@ class SchemaView:
             name = join.right.table
             return name not in wanted, -len(said & {stem(word) for word in self.tables[name].words})
 
-        queue: deque[tuple[str, tuple[Join, ...]]] = deque((start, ()) for start in sorted(starts))
-        seen = set(starts)
+        starts = sorted(starts)
+        queue: list[tuple[float, int, str, tuple[Join, ...]]] = [(0.0, n, start, ()) for n, start in enumerate(starts)]
+        count, done = len(queue), set[str]()
         while queue:
-            table, path = queue.popleft()
+            cost, _, table, path = heappop(queue)
             if table == goal:
                 return path
+            if table in done:
+                continue
+            done.add(table)
+            through = PASSING if path and not self.tables[table].linking else 0.0
             for join in sorted(self.joins.get(table, ()), key=told) if said or wanted else self.joins.get(table, ()):
-                if join.right.table not in seen:
-                    seen.add(join.right.table)
-                    queue.append((join.right.table, (*path, join)))
+                if join.right.table not in done:
+                    role = ROLE if said and self._unsaid_role(join, said) else 0.0
+                    heappush(queue, (cost + 1.0 + through + role, count, join.right.table, (*path, join)))
+                    count += 1
         return None
+
+    def _unsaid_role(self, join: Join, said: frozenset[str]) -> bool:
+        """Whether a join is by a column that names a role of which nothing is said: the advisor of a student."""
+        own, key = (join.left, join.right) if (join.left, join.right) in self.refers else (join.right, join.left)
+        words = {stem(word) for word in self.column(own).words if word not in KEY_WORDS}
+        words |= {stem(word) for word in words}  # a leader is who led
+        known = {stem(word) for word in (*self.tables[key.table].words, *self.column(key).words)}
+        return bool(words) and not words & (known | said)
 
 
 def _table_view(table: TableSchema, said: set[str]) -> TableView:
