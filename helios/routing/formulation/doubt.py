@@ -6,7 +6,7 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator, Plan
 from helios.routing.formulation.settling import Settled
 
-NEGATIVE = (Operator.NE, Operator.NOT_IN, Operator.NOT_CONTAINS, Operator.LE, Operator.GE)
+NEGATIVE = (Operator.NE, Operator.NOT_IN, Operator.NOT_CONTAINS, Operator.LE, Operator.GE, Operator.IS_NULL)
 
 
 def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
@@ -14,6 +14,7 @@ def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
     placed = {id(p) for f in draft.filters if settled.of(f) for p in (f.subject, f.value, f.second) if p is not None}
     placed |= {id(i.piece) for i in (*draft.select, *draft.groups, *draft.orders) if i.piece is not None}
     placed |= {id(c.piece) for c in draft.having if c.piece is not None}
+    placed |= {id(piece) for piece, _ in draft.absent}
     used = {*settled.columns.values()}
     loose = [
         p for p in draft.pieces

@@ -104,7 +104,7 @@ def table_features(
         "gap": max(-0.5, min(0.5, gap)), "readings": math.log1p(len(scores)),
         "tables": _few(len(plan.tables) - 1), "unnamed tables": _few(len(set(plan.tables) - named - columns)),
         "conditions": _few(len(conditions)), "or": float(any(len(some) > 1 for some in plan.where)),
-        "group": float(bool(plan.group)), "having": float(bool(plan.having)), "order": float(bool(plan.order)),
+        "group": float(bool(plan.group or plan.each)), "having": float(bool(plan.having)), "order": float(bool(plan.order)),
         "limit": float(plan.limit is not None), "set": float(plan.combined is not None),
         "distinct": float(plan.distinct), "inner": float(any(condition.query for condition in conditions)),
         "columns": _few(len(plan.select)),
@@ -117,7 +117,7 @@ def table_features(
         "asked unread": float(_asks_for_unread(pieces)), "echo": float(_echoes(plan)),
         "no date": float(WHEN.match(question.strip()) is not None and not _has_dates(result)),
         "tie": float(tie), "sparql": float(sparql), "other joins": _few(reading.other_joins),
-        "each without group": float(any(p.cue == Cue.EACH for p in pieces) and not plan.group),
+        "each without group": float(any(p.cue == Cue.EACH for p in pieces) and not (plan.group or plan.each)),
         **_outcome(question, result, counts=any(t.aggregate == Aggregate.COUNT for t in plan.select)),
         "list for one": float(plan.limit is None and len(result) > 1 and _singular(pieces)),
     }  # fmt: skip

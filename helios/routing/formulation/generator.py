@@ -28,7 +28,7 @@ from helios.routing.formulation.linking import (
     without_roles,
 )
 from helios.routing.formulation.pieces import Piece, cut
-from helios.routing.formulation.plan import Plan
+from helios.routing.formulation.plan import Plan, PlanError
 from helios.routing.formulation.planning import make_plan
 from helios.routing.formulation.reading import read
 from helios.routing.formulation.schema import SchemaView
@@ -109,11 +109,11 @@ def tried(
     candidates: dict[str, Candidate] = {}
     scores = [reading.settled.score for reading in readings]
     for rank, reading in enumerate(readings[:TRIED]):
-        query = write(reading.plan)
         try:
+            query = write(reading.plan)
             result = execute(query)
             tie = _cuts_a_tie(reading.plan, result, write, execute)
-        except SourceError as error:
+        except (SourceError, PlanError) as error:
             log.debug("the plan %s does not run: %s", reading.plan, error)
             continue
         if query.text in candidates:

@@ -163,10 +163,14 @@ class Plan:
     limit: int | None = None
     distinct: bool = False
     combined: tuple[SetOperation, "Plan"] | None = None
+    each: tuple[ColumnRef, ...] = ()
+    """Of each different value of these only the rows that come first in the order: the best of each."""
 
     def __post_init__(self) -> None:
         if not self.select or not all(self.where):
             raise PlanError("a plan selects something, and its conditions have alternatives")
+        if self.each and (len(self.order) != 1 or self.order[0].term.aggregate is not None or self.limit is not None):
+            raise PlanError("the best of each goes by one column, without a limit")
         if self.limit is not None and self.limit < 0:
             raise PlanError(f"a limit of {self.limit} rows")
 
@@ -191,6 +195,8 @@ class Plan:
             parts.append("having " + " and ".join(map(str, self.having)))
         if self.order:
             parts.append("order " + ", ".join(f"{o.term}{' desc' if o.descending else ''}" for o in self.order))
+        if self.each:
+            parts.append("first of each " + ", ".join(map(str, self.each)))
         if self.limit is not None:
             parts.append(f"limit {self.limit}")
         if self.combined is not None:

@@ -87,8 +87,8 @@ DOING = ("er", "or", "ist", "ian", "ee")
 VERBS = ("live", "have", "own")
 """Verbs that tables of links are called by."""
 WAYS = {
-    "from": ("from", "origin", "source", "departure", "start", "sender"),
-    "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient"),
+    "from": ("from", "origin", "source", "departure", "start", "sender", "depart", "leave"),
+    "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient", "arrive", "land"),
 }
 """What schemas call the two ends of what goes from one place to another."""
 
@@ -113,6 +113,7 @@ class _Planner(Restrictions):
         entity = select[0].column.table if select[0].column is not None else self._main()
         if entity is None:
             return None
+        each = self._best_of_each(select, orders, having)
         where, absent = self._where(entity)
         if self.draft.never is not None and not absent and (unused := self._unused(entity)) is not None:
             absent[unused] = []
@@ -136,8 +137,9 @@ class _Planner(Restrictions):
             return None
         plan = Plan(
             joined[0], tuple(select), joined[1], (*conditions, *((e,) for e in exclusions if e is not None)),
-            tuple(dict.fromkeys(group)), tuple(having), tuple(orders), self.draft.limit if orders else None,
-            self.draft.distinct and not any(term.aggregate for term in select),
+            () if each else tuple(dict.fromkeys(group)), tuple(having), tuple(orders),
+            self.draft.limit if orders and not each else None,
+            self.draft.distinct and not any(term.aggregate for term in select), each=each,
         )  # fmt: skip
         if plan.select == (ROWS,) and not group and self._exists(plan.with_(select=(Term(self._key(entity)),))):
             plan = plan.with_(select=(Term(self._key(entity), Aggregate.COUNT, distinct=True),))
@@ -151,6 +153,29 @@ class _Planner(Restrictions):
             other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
             plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
         return pruned(plan, self.schema)
+
+    def _best_of_each(
+        self, select: list[Term], orders: Sequence[Order], having: Sequence[Condition]
+    ) -> tuple[ColumnRef, ...]:
+        """What "for each" divides things into, where the first of each is asked for; it is selected too.
+
+        "For each species, which pet is the heaviest?"
+        """
+        draft = self.draft
+        plain = all(term.aggregate is None for term in (*select, *(order.term for order in orders)))
+        if not draft.groups or draft.limit != 1 or len(orders) != 1 or not plain or having or self.counts:
+            return ()
+        each = []
+        for item in draft.groups:
+            column = self.settled.of(item)
+            if column is None and item.piece is not None and item.piece.tables:
+                column = self._naming(item.piece.tables[0])
+            if column is not None:
+                each.append(column)
+        self._need(column.table for column in each)
+        missing = [Term(column) for column in each if Term(column) not in select]
+        select[:0] = missing
+        return tuple(each)
 
     def _amount_itself(self, select: list[Term], orders: Sequence[Order]) -> list[Term]:
         """ "What is the largest donation": of things without a name their amount."""

@@ -46,6 +46,7 @@ def _without(plan: Plan, join: Join) -> Plan | None:
         select=tuple(map(term, plan.select)),
         where=tuple(tuple(replace(c, term=term(c.term)) for c in some) for some in plan.where),
         group=tuple(kept if column == key else column for column in plan.group),
+        each=tuple(kept if column == key else column for column in plan.each),
         having=tuple(replace(c, term=term(c.term)) for c in plan.having),
         order=tuple(replace(o, term=term(o.term)) for o in plan.order),
     )  # fmt: skip
@@ -56,5 +57,5 @@ def tables_read(plan: Plan) -> set[str]:
     """Tables whose columns a plan reads, apart from joins."""
     terms = [*plan.select, *(o.term for o in plan.order), *(c.term for c in plan.having)]
     terms += [condition.term for some in plan.where for condition in some]
-    columns = [*plan.group, *(term.column for term in terms if term.column is not None)]
+    columns = [*plan.group, *plan.each, *(term.column for term in terms if term.column is not None)]
     return {column.table for column in columns}

@@ -83,7 +83,9 @@ class Restrictions:
         ]  # fmt: skip
         if len(named) == 1:
             return named[0]
-        return next(iter(speaking)) if len(speaking) == 1 and said & USED else None
+        only = [t for t in speaking if not any(t in piece.tables for piece in self.draft.mentions)]
+        last = not any(p.cue in (Cue.VALUE, Cue.NUMBER) for p in self.draft.pieces)
+        return only[0] if len(only) == 1 and (said & USED or last) else None
 
     def _counts(self, part: Filter, condition: Condition) -> bool:
         """ "More than one friend", where friends are names: how many there are is compared."""

@@ -9,7 +9,17 @@ from itertools import count
 
 from helios.executors.sparql.terms import XSD, iri_text, quoted, term_text
 from helios.executors.values import Value
-from helios.routing.formulation.plan import Aggregate, ColumnRef, Condition, Join, Operator, Plan, SetOperation, Term
+from helios.routing.formulation.plan import (
+    Aggregate,
+    ColumnRef,
+    Condition,
+    Join,
+    Operator,
+    Plan,
+    PlanError,
+    SetOperation,
+    Term,
+)
 from helios.routing.formulation.rdf_tables import RdfTables
 
 DATES = frozenset(XSD + name for name in ("date", "dateTime", "gYear", "gYearMonth", "time"))
@@ -21,7 +31,9 @@ TEXT = {
 
 
 def render_sparql(plan: Plan, tables: RdfTables) -> str:
-    """SPARQL that answers a plan."""
+    """SPARQL that answers a plan; PlanError for the first of each, which is not written for RDF."""
+    if plan.each:
+        raise PlanError("the first of each is not written in SPARQL")
     return _Scope(tables, count()).select(plan)
 
 

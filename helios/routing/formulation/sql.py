@@ -1,9 +1,10 @@
 """A plan as SQL text for SQLite, DuckDB and PostgreSQL: every name quoted, every value a literal."""
 
+from dataclasses import replace
 from datetime import date, datetime
 
 from helios.executors.values import Value
-from helios.routing.formulation.plan import ColumnRef, Condition, Operator, Plan, SetOperation, Term
+from helios.routing.formulation.plan import Aggregate, ColumnRef, Condition, Operator, Plan, SetOperation, Term
 
 LIKE = {Operator.CONTAINS: "%{}%", Operator.NOT_CONTAINS: "%{}%", Operator.STARTS: "{}%", Operator.ENDS: "%{}"}
 
@@ -54,8 +55,11 @@ class _Renderer:
         for join in plan.joins:
             on = f"{self.column(join.left, True)} = {self.column(join.right, True)}"
             parts.append(f"JOIN {quoted(join.right.table)} ON {on}")
-        if plan.where:
-            parts.append("WHERE " + " AND ".join(self.any_of(some, several) for some in plan.where))
+        where = [self.any_of(some, several) for some in plan.where]
+        if plan.each:
+            where.append(self.first_of_each(plan, several))
+        if where:
+            parts.append("WHERE " + " AND ".join(where))
         if plan.group:
             parts.append("GROUP BY " + ", ".join(self.column(column, several) for column in plan.group))
         if plan.having:
@@ -63,12 +67,21 @@ class _Renderer:
         if plan.combined is not None:
             operation = {SetOperation.UNION: "UNION", SetOperation.INTERSECT: "INTERSECT"}
             parts.append(f"{operation.get(plan.combined[0], 'EXCEPT')} {self.query(plan.combined[1])}")
-        if plan.order:
+        if plan.order and not plan.each:
             orders = [self.term(o.term, several) + (" DESC" if o.descending else "") for o in plan.order]
             parts.append("ORDER BY " + ", ".join(orders))
         if plan.limit is not None:
             parts.append(f"LIMIT {plan.limit}")
         return " ".join(parts)
+
+    def first_of_each(self, plan: Plan, several: bool) -> str:
+        """A row's values are those of the best row with its values of `plan.each`."""
+        measure = plan.order[0].term
+        best = replace(measure, aggregate=Aggregate.MAX if plan.order[0].descending else Aggregate.MIN)
+        select = (*map(Term, plan.each), best)
+        found = plan.with_(select=select, group=plan.each, order=(), each=(), distinct=False)
+        pair = ", ".join(self.term(term, several) for term in (*select[:-1], measure))
+        return f"({pair}) IN ({self.query(found)})"
 
     def column(self, column: ColumnRef, several: bool) -> str:
         return f"{quoted(column.table)}.{quoted(column.column)}" if several else quoted(column.column)
