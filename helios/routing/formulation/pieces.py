@@ -10,6 +10,8 @@ from helios.routing.formulation.words import Token
 SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
 NEAR = 0.55
 """Links of one span whose scores are this close are all kept."""
+PAID = 0.6
+"""What "best paid" is worth beside a column that is called by a word of it."""
 PERHAPS = 0.3
 """What a value is worth that is written like a part of a name."""
 TOGETHER = 0.2
@@ -71,6 +73,8 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
             after = best[start + len(pattern.words)]
             small = pattern.cue in SMALL and len(pattern.words) == 1
             worth = (0.17 if small else 0.55) * len(pattern.words) - 0.05
+            if pattern.cue == Cue.SUPERLATIVE and pattern.words[-1] == "paid":
+                worth += PAID
             options.append((worth + after[0], [_cue(tokens, start, pattern), *after[1]]))
         for end, worth, piece in by_start.get(start, ()):
             options.append((worth + best[end][0], [piece, *best[end][1]]))

@@ -5,7 +5,7 @@ they should need few tables.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import product
 from math import prod
@@ -30,6 +30,8 @@ AGAIN = 0.6
 """What ordering by a selected column gains."""
 AMOUNTS = ("more than", "less than", "fewer than", "greater than", "in excess of", "exceeding", "exceed", "exceeds")
 """Comparisons of amounts, not of years."""
+NAMED = 0.95
+"""What a column is worth that a table's rows are called by, where a name is asked for."""
 OWNERS = ("its", "their", "his", "her")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
@@ -142,6 +144,10 @@ class _Surroundings:
             return []
         filtering = item in self.draft.orders or not any(item is i for i in self.draft.select)
         found = [self._option(link, item.piece, filtering=filtering) for link in item.piece.columns]
+        if lemma(item.piece.text) == "name":
+            naming = {table.naming.ref for table in self.schema.tables.values() if table.naming is not None}
+            found = [replace(o, score=o.score + NAMED - o.words, words=NAMED) if o.column in naming and o.words < NAMED
+                     else o for o in found]  # fmt: skip
         return [*found, *self._called(item.piece)]
 
     def _called(self, piece: Piece) -> Iterator[Option]:
@@ -151,7 +157,7 @@ class _Surroundings:
         if near is None or not near.tables:
             return
         table = self.schema.tables[near.tables[0]]
-        if lemma(piece.text) == "name" and table.naming is not None:
+        if lemma(piece.text) in ("name", "full name") and table.naming is not None:
             yield Option(table.naming.ref, 0.9 + NEAREST, 0.9)
         if lemma(piece.text) == "id" and len(table.keys) == 1:
             yield Option(table.keys[0].ref, 0.85 + NEAREST, 0.85)

@@ -42,7 +42,10 @@ class SuperlativeReader(ConditionReader, ABC):
             self.superlative = grade
             self._count(target)
             return
-        if grade.attributes and not (target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)):
+        own = "rating" in grade.attributes and self.ahead(Cue.COLUMN, skip=()) is not None  # "the best mark"
+        if grade.attributes and not own and not (
+            target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)
+        ):  # fmt: skip
             self.draft.orders.append(Item(None, grade=grade, near=piece))
         elif target is not None and target.cue == Cue.COLUMN and target.text.endswith(ADJECTIVES):
             self.consume(target)
