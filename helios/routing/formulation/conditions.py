@@ -107,6 +107,8 @@ class ConditionReader:
             return
         if self.negated and operator in NEGATED and operator != Operator.EQ:
             operator, self.negated = NEGATED[operator], False
+        if grade is not None and grade.attributes and self.last_filter is not None:
+            self.subject = None if self.last_filter.subject is self.subject else self.subject
         self.compare, self.grade = operator, grade
         self.mode = Mode.FILTER if self.mode == Mode.SELECT else self.mode
 
@@ -126,6 +128,9 @@ class ConditionReader:
             return  # "lists that contain more than two songs"
         self.like = piece.payload if isinstance(piece.payload, Operator) else None
         self.mode = Mode.FILTER
+        stored = self.ahead(Cue.VALUE, skip=())
+        if piece.text == "like" and stored is not None and stored.values and not stored.quoted:
+            self.like = None  # "plants that like full shade"
         following = self.pieces[self.i] if self.i < len(self.pieces) else None
         literal = self.like in (Operator.STARTS, Operator.ENDS) and following is not None and following.cue == Cue.WORD
         literal = literal and len(following.text) == 1 if following is not None else False
@@ -139,6 +144,9 @@ class ConditionReader:
 
     def _value(self, piece: Piece) -> None:
         operator = self.like or self.compare or Operator.EQ
+        behind = [p.text for p in self.pieces[self.i : self.i + 2]]
+        if piece.quoted and operator is Operator.EQ and behind[:1] == ["in"] and behind[1:] in (["them"], ["it"]):
+            operator, self.subject = Operator.CONTAINS, self.subject or self.last_column  # "songs with "Winter" in them"
         stored = {link.column for link in piece.values}
         if self.subject is None or (stored and not stored & {link.column for link in self.subject.columns}):
             used = self.last_filter is not None and self.last_filter.subject is self.subject and not piece.quoted

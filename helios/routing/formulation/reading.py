@@ -16,6 +16,7 @@ from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
 from helios.routing.formulation.words import IRREGULAR, lemma
 
+OWNED = ("its", "their", "his", "her")
 REQUESTS = ("give", "show", "list", "return", "display", "report", "provide", "tell")
 """Words that say what is wanted after a question."""
 BESIDE = ("corresponding", "respective")
@@ -128,8 +129,17 @@ class _Reader(SuperlativeReader):
         elif self.mode == Mode.FILTER and self.ahead(Cue.COMPARE) and self.draft.select:
             self.counting = True
         else:
+            self._counted_beside(piece)
             self.draft.select.append(item)
             self.each = False
+
+    def _counted_beside(self, piece: Piece) -> None:
+        """ "The members, with the number of loans", "who placed the most orders, and how many": names and counts."""
+        chosen = self.draft.select
+        listed = piece.text.endswith("number of") and self.behind(Cue.RELATIVE)
+        after = piece.text == "how many" and self.behind(Cue.AND) and bool(self.draft.orders)
+        if (listed or after) and len(chosen) == 1 and chosen[0].aggregate is None:
+            chosen[0].provisional = False
 
     def _aggregate(self, piece: Piece) -> None:
         assert isinstance(piece.payload, Aggregate)
@@ -166,6 +176,14 @@ class _Reader(SuperlativeReader):
 
     def _compared_with(self, aggregate: Aggregate) -> None:
         column = self.ahead(Cue.COLUMN)
+        last = self.draft.select[-1] if self.draft.select else None
+        if column is None and self.ahead(Cue.TABLE) is not None and last is not None and last.aggregate is None:
+            if last.piece is self.last_column is not None and not (self.grade is not None and self.grade.attributes):
+                column = self.last_column  # "which huts cost more than the average hut"
+                self.draft.select.pop()
+            subject = column or self.subject
+            self._add(Filter(subject, self.compare or Operator.GT, None, grade=self.grade, average=aggregate))
+            return
         if column is not None:
             self.consume(column)
         subject = column or self.subject
@@ -358,8 +376,17 @@ class _Reader(SuperlativeReader):
                     return
                 self._select(piece)
         else:
+            self._named_beside()
             self._select(piece)
         self.after_of = False
+
+    def _named_beside(self) -> None:
+        """ "The cheapest plant and its price": the plant is wanted too."""
+        before = [p for p in self.pieces[: self.i - 1]][-3:]
+        chosen = self.draft.select
+        owned = before[-1:] != [] and before[-1].text in OWNED and any(p.cue == Cue.AND for p in before)
+        if owned and len(chosen) == 1 and chosen[0].piece is not None and chosen[0].piece.cue == Cue.TABLE:
+            chosen[0].provisional = False
 
     def _names_only(self, piece: Piece) -> bool:
         """Whether "name" asks for no column of its own: "the names of the towns", where a town is a column."""

@@ -31,9 +31,10 @@ FLAGGING = ("yn", "flag", "indicator", "ind", "bool")
 """What names of such columns end with."""
 
 
-ROLE, PASSING = 1.1, 0.5
+ROLE, PASSING, NAMED = 1.1, 0.5, 0.6
 """What a join by a role costs beside 1 where the question does not name the role, and passing through a table that does
-not only link: a student's courses are those of the enrolments, not those of the advisor."""
+not only link: a student's courses are those of the enrolments, not those of the advisor. What it gains where the question's verbs name
+the table that comes in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,9 @@ class SchemaView:
             for join in sorted(self.joins.get(table, ()), key=told) if said or wanted else self.joins.get(table, ()):
                 if join.right.table not in done:
                     role = ROLE if said and self._unsaid_role(join, said) else 0.0
-                    heappush(queue, (cost + 1.0 + through + role, count, join.right.table, (*path, join)))
+                    named = any(stem(word) in said for word in self.tables[join.right.table].words)
+                    step = 1.0 + through + role - (NAMED if named else 0.0)
+                    heappush(queue, (cost + step, count, join.right.table, (*path, join)))
                     count += 1
         return None
 

@@ -63,8 +63,11 @@ class SuperlativeReader(ConditionReader, ABC):
 
     def _extreme_beside(self, grade: Grade) -> bool:
         """ "The average, lowest and highest salary": an extreme that is computed beside other aggregates."""
-        rest = [p.cue for p in self.pieces[self.i : self.i + 4] if p.cue != Cue.WORD][:3]
-        if rest == [Cue.AND, Cue.SUPERLATIVE, Cue.COLUMN] and self.mode == Mode.SELECT and not self.draft.select:
+        rest = [p.cue for p in self.pieces[self.i : self.i + 8] if p.cue not in (Cue.WORD, Cue.COMMA)]
+        while rest[:1] in ([Cue.SUPERLATIVE], [Cue.AGGREGATE]) and Cue.AND in rest[:3]:
+            rest = rest[1:]
+        listed = rest[:3] in ([Cue.AND, Cue.SUPERLATIVE, Cue.COLUMN], [Cue.AND, Cue.AGGREGATE, Cue.COLUMN])
+        if listed and self.mode == Mode.SELECT and not self.draft.select:
             self.aggregates.append(Aggregate.MAX if grade.more else Aggregate.MIN)
             return True
         done = [item for item in self.draft.select if item.aggregate not in (None, Aggregate.COUNT)]
