@@ -85,7 +85,11 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
 def _listed(pieces: list[Piece], tokens: Sequence[Token]) -> list[Piece]:
     """Names that nothing holds are values where values stand: "Tokyo or Taiwan", "first name Ludie"."""
     found: list[Piece] = []
-    for piece in pieces:
+    for place, piece in enumerate(pieces):
+        if piece.cue == Cue.ORDER and piece.text.endswith(" by") and pieces[place + 1 : place + 2]:
+            after = pieces[place + 1]
+            if after.cue == Cue.VALUE and after.values:  # "plants ordered by Ann Smith"
+                piece = Piece(Cue.WORD, piece.start, piece.end, piece.text.removesuffix(" by"))
         named = piece.cue == Cue.WORD and tokens[piece.start].capital
         before = [p for p in found[-2:] if p.cue in (Cue.OR, Cue.VALUE)]
         spoken = [p.cue for p in found[-1:]] == [Cue.COLUMN] or (

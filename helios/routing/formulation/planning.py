@@ -21,7 +21,7 @@ from helios.routing.formulation.plan import (
 )
 from helios.routing.formulation.pruning import pruned, tables_read
 from helios.routing.formulation.restrictions import USED, Restrictions, contrary_of, plain_number
-from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.schema import SchemaView, TableView
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
 
@@ -105,6 +105,10 @@ class _Planner(Restrictions):
         counted = bool(having) or any(order.term.aggregate is not None for order in orders)
         if counted and not group:
             group = self._entity(select)
+        if (who := self._who()) is not None:
+            told = [item for item in self.draft.select if item.aggregate is not None]
+            select = [Term(who), *(term for term in select if told and term.aggregate is not None)]
+            group = group or (self._entity(select) if told else [])
         if not select and (main := self._main()) is not None and (naming := self._naming(main)) is not None:
             select = [Term(naming)]
         if not select:
@@ -364,6 +368,28 @@ class _Planner(Restrictions):
             described = self.schema.tables[table].described if len(self.draft.select) == 1 else None
             column = self._doer(table) or (described.ref if described is not None else column)
         return Term(column, aggregate) if column is not None else None
+
+    def _who(self) -> ColumnRef | None:
+        """Whose names "who" asks for where the question names no people: the members, of "who borrowed the drill"."""
+        first = next((p for p in self.draft.pieces if p.cue != Cue.WORD), None)
+        chosen = [item for item in self.draft.select if item.aggregate is None and not item.provisional]
+        if first is None or first.cue != Cue.ASK or first.text != "who" or chosen:
+            return None
+        people = [name for name, table in self.schema.tables.items() if self._people(table)]
+        spoken = [t for piece in self.draft.mentions for t in piece.tables[:1]]
+        spoken += [column.table for part in self.draft.filters if (column := self.settled.of(part)) is not None]
+        if not spoken or any(table in people for table in spoken):
+            return None
+        ways = {name: len(path) for name in people if (path := self.schema.path(spoken[:1], name, self.said))}
+        nearest = [name for name, length in ways.items() if length == min(ways.values())]
+        return self.schema.tables[nearest[0]].naming.ref if len(nearest) == 1 else None
+
+    def _people(self, table: TableView) -> bool:
+        """Whether a table's rows are people, who have names."""
+        if table.naming is None:
+            return False
+        whole = table.surname is not None or table.naming.words == ("full", "name")
+        return whole or _person(table.words)
 
     def _doer(self, table: str) -> ColumnRef | None:
         """Who does what a table's rows are, where "who" asks and only these are named: the keeper of a garden."""
