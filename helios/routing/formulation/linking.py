@@ -246,7 +246,8 @@ def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
         if before[-1] == "own" and len(before) > 1 and before[-2] not in ("its", "their", "an"):
             break
         before.pop()
-    return any(start < link.start for start in tables) and before[-1:] != [] and before[-1] in HAVING
+    done = len(before) > 1 and before[-2] == "be"  # "sections that are taught online"
+    return any(start < link.start for start in tables) and before[-1:] != [] and (before[-1] in HAVING or done)
 
 
 def _adjective(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:

@@ -12,6 +12,8 @@ NEAR = 0.55
 """Links of one span whose scores are this close are all kept."""
 PAID = 0.6
 """What "best paid" is worth beside a column that is called by a word of it."""
+PARTLY = 0.6
+"""A score of a name below which a word that is stored as it stands is that value."""
 PERHAPS = 0.3
 """What a value is worth that is written like a part of a name."""
 TOGETHER = 0.2
@@ -51,7 +53,7 @@ class Piece:
 def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     """The segmentation that explains most of the question."""
     spans: dict[tuple[int, int], list[Link]] = {}
-    named = {(link.start, link.end) for link in links if not link.is_value}
+    named = {(link.start, link.end) for link in links if not link.is_value and link.score >= PARTLY}
     asks = next(iter(cues_at(list(tokens), 0)), None) if tokens else None
     for link in links:
         if not (asks is not None and asks.cue in (Cue.ASK, Cue.COUNT, Cue.AGGREGATE) and link.start < len(asks.words)):

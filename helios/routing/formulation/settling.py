@@ -32,6 +32,12 @@ AMOUNTS = ("more than", "less than", "fewer than", "greater than", "in excess of
 """Comparisons of amounts, not of years."""
 NAMED = 0.95
 """What a column is worth that a table's rows are called by, where a name is asked for."""
+UNITS = {
+    "metre": "m", "meter": "m", "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm",
+    "millimetre": "mm", "kilogram": "kg", "kilo": "kg", "gram": "g", "litre": "l", "liter": "l", "hour": "h",
+    "minute": "min", "second": "sec", "euro": "eur", "dollar": "usd", "pound": "gbp", "percent": "pct", "foot": "ft",
+}  # fmt: skip
+"""How names of columns write units."""
 OWNERS = ("its", "their", "his", "her")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
@@ -218,6 +224,11 @@ class _Surroundings:
             yield from self._temporal(part.value, tables)
             return
         measures = [c for c in columns if c.numeric and not c.key]
+        after = next((p.text for p in self.pieces if p.start == part.value.end and p.cue == Cue.WORD), "")
+        units = [c for c in measures if {after, UNITS.get(after, after)} & set(c.words)]
+        if after and units:
+            yield from (Option(c.ref, 0.8, 0.9) for c in units)  # "higher than 4000 metres", in elev_m
+            return
         if len(measures) == 1:
             yield Option(measures[0].ref, 0.4, 0.5)
 

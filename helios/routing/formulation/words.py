@@ -43,7 +43,7 @@ ABBREVIATIONS = {
     "temp": "temperature", "nm": "name", "cd": "code", "dt": "date", "cls": "class", "typ": "type", "wt": "weight",
     "ht": "height", "spd": "speed", "cap": "capacity", "vol": "volume", "hrs": "hours", "mins": "minutes",
     "sal": "salary", "bal": "balance", "maint": "maintenance", "tot": "total", "val": "value", "bldg": "building",
-    "nat": "national", "len": "length", "lic": "license", "elev": "elevation", "acad": "academic", "instr": "instructor", "crs": "course",
+    "nat": "national", "len": "length", "rec": "record", "lic": "license", "elev": "elevation", "acad": "academic", "instr": "instructor", "crs": "course",
     "descr": "description", "flt": "flight", "dep": "departure", "arr": "arrival", "mech": "mechanic", "pax": "passenger",
     "mfr": "manufacturer", "ins": "insurance", "veh": "vehicle", "hosp": "hospital", "cert": "certificate",
     "hq": "headquarters", "disc": "discount", "svc": "service", "proj": "project", "grp": "group", "rev": "revenue",
