@@ -189,6 +189,11 @@ class ConditionReader:
         self._or_more()
         if not self._range(piece):
             self._subject_follows()
+            if self.aggregates and self.subject is not None and self.compare is not None and self.draft.select:
+                item = Item(self.subject, self.aggregates.pop())  # "an average rating of more than 4 stars"
+                self.draft.having.append(Counted(self.compare, piece.number or 0.0, None, item))
+                self.compare = self.subject = None
+                return
             self._compared_number(piece)
 
     def _limits(self, piece: Piece) -> bool:

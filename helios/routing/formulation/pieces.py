@@ -53,7 +53,7 @@ class Piece:
 def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     """The segmentation that explains most of the question."""
     spans: dict[tuple[int, int], list[Link]] = {}
-    named = {(link.start, link.end) for link in links if not link.is_value and link.score >= PARTLY}
+    named = {(link.start, link.end) for link in links if not link.is_value and link.score > PARTLY}
     asks = next(iter(cues_at(list(tokens), 0)), None) if tokens else None
     for link in links:
         if not (asks is not None and asks.cue in (Cue.ASK, Cue.COUNT, Cue.AGGREGATE) and link.start < len(asks.words)):

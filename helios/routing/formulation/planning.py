@@ -378,6 +378,9 @@ class _Planner(Restrictions):
         people = [name for name, table in self.schema.tables.items() if self._people(table)]
         spoken = [t for piece in self.draft.mentions for t in piece.tables[:1]]
         spoken += [column.table for part in self.draft.filters if (column := self.settled.of(part)) is not None]
+        absent = [link.table for piece, _ in self.draft.absent for link in piece.columns[:1]]
+        if not spoken and absent and self._people(self.schema.tables[absent[0]]):
+            return self._naming(absent[0])
         if not spoken or any(table in people for table in spoken):
             return None
         ways = {name: len(path) for name in people if (path := self.schema.path(spoken[:1], name, self.said))}

@@ -431,7 +431,8 @@ class _Reader(SuperlativeReader):
         )
         if not (self.negated and before and before[-1].cue == Cue.NOT and follows is None and said):
             return False
-        return bool(self.draft.mentions) and any(link.score > 0.9 for link in piece.columns)
+        known = bool(self.draft.mentions) or self.who
+        return known and any(link.score > 0.9 for link in piece.columns)
 
     def _counts(self) -> bool:
         """Whether a count is selected."""
@@ -486,6 +487,9 @@ class _Reader(SuperlativeReader):
         if self.negated and not draft.absent and not any(f.negated for f in draft.filters):
             place = max(i for i, p in enumerate(self.pieces) if p.cue == Cue.NOT)
             draft.never = tuple(p.text for p in self.pieces[place + 1 :] if p.cue == Cue.WORD)
+        compared = [part.item for part in draft.having if part.item is not None]
+        if self.aggregates and compared and not any(item.aggregate for item in draft.select):
+            draft.select.append(Item(compared[0].piece, self.aggregates.pop()))  # "show the topic and the average"
         if self.measured is not None and self.aggregates and not any(item.aggregate for item in draft.select):
             chosen = [item for item in draft.select if not item.provisional]
             draft.select = [*chosen, Item(self.measured, self.aggregates[-1])]

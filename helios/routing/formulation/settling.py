@@ -159,6 +159,9 @@ class _Surroundings:
     def _called(self, piece: Piece) -> Iterator[Option]:
         """What "name" and "id" mean of a table that has no columns of these names."""
         near = self.left(piece) if self.owned(piece) else None
+        groups = [item.piece for item in self.draft.groups if item.piece is not None and item.piece.tables]
+        if near is not None and len(groups) == 1 and groups[0].start < near.start:
+            near = groups[0]  # "for each band that has six tracks, its name"
         near = near or self.right(piece) or self.asked_about(piece) or self.left(piece)
         if near is None or not near.tables:
             return
