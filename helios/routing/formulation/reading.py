@@ -103,6 +103,7 @@ class _Reader(SuperlativeReader):
 
     def _count(self, piece: Piece) -> None:
         self._beside(piece)
+        self._counted_beside(piece)
         before = self.pieces[self.i - 2] if self.i >= 2 else None
         if before is not None and before.cue == Cue.COLUMN and piece.text.startswith("number"):
             return  # "the phone number of"
@@ -129,7 +130,6 @@ class _Reader(SuperlativeReader):
         elif self.mode == Mode.FILTER and self.ahead(Cue.COMPARE) and self.draft.select:
             self.counting = True
         else:
-            self._counted_beside(piece)
             self.draft.select.append(item)
             self.each = False
 
