@@ -248,7 +248,7 @@ class _Planner(Restrictions):
         """Whether things are asked for that a condition on other rows may meet several times: each is one answer."""
         if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
             return False
-        named = all(item.provisional for item in self.draft.select)
+        named = all(item.provisional for item in self.draft.select) or plan.select == (Term(self._naming(plan.table)),)
         return named and any(self._many(plan.select[0].column.table, t) for t in plan.tables if plan.select[0].column)
 
     def _exists(self, plan: Plan) -> bool:

@@ -210,6 +210,11 @@ def _roles(pairs: Iterable[tuple[ColumnRef, ColumnRef]], view: SchemaView) -> di
         same = view.column(left).words == view.column(right).words
         if words and not same and stem(words[-1]) not in known and words not in found.get(right.table, ()):
             found[right.table] = (*found.get(right.table, ()), words)
+    for table in view.tables.values():
+        key = table.keys[0].words if len(table.keys) == 1 else ()
+        own = key[:-1] if key[-1:] == ("id",) else ()
+        if own and stem(own[-1]) not in known and own not in found.get(table.name, ()):
+            found[table.name] = (*found.get(table.name, ()), own)  # staff with an employee_id are employees
     return found
 
 
