@@ -13,7 +13,9 @@ from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, Tabl
 
 NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
 TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
-NAMING = ("name", "title", "label")
+NAMING = ("name", "title", "label", "description")
+LISTED = 3
+"""Columns of a list of codes with what they stand for, at most."""
 FIRST_NAMES = (("first", "name"), ("given", "name"), ("forename",))
 LAST_NAMES = (("last", "name"), ("family", "name"), ("surname",))
 """What halves of people's names are called."""
@@ -76,7 +78,7 @@ class TableView:
             return same[0]
         for word in NAMING:
             named = [c for c in self.columns if word in c.words and not c.key and c.text]
-            if named:
+            if named and (word != "description" or len(self.columns) > LISTED):
                 return min(named, key=lambda c: len(c.words))
         return None
 
@@ -92,7 +94,7 @@ class TableView:
     def described(self) -> ColumnView | None:
         """What a list of codes and descriptions says of a code, where a row has no name."""
         found = [c for c in self.columns if "description" in c.words and c.text]
-        coded = len(self.keys) == 1 and self.keys[0].text and len(self.columns) <= 3
+        coded = len(self.keys) == 1 and self.keys[0].text and len(self.columns) <= LISTED
         return found[0] if coded and found and self.naming is None else None
 
 
