@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from helios.routing.formulation.graph_columns import dated, is_epoch, is_list, number_as_text
 from helios.routing.formulation.graph_pattern import PatternBuilder
-from helios.routing.formulation.graph_plan import Condition, Hop, Item
+from helios.routing.formulation.graph_plan import Condition, Hop, Item, Operator
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, GraphVocabulary, Kind, Mention
 from helios.routing.formulation.question_cues import (
     ADJECTIVES,
@@ -81,8 +81,9 @@ class ConditionReading:
                 continue
             if mention.kind in (Kind.PROPERTY, Kind.VALUE):
                 owners = [owner for owner, _ in mention.places if owner in self.vocabulary.labels]
+                named = {owner for m in self.row if m.kind is Kind.VALUE for owner, _ in m.places}
                 if owners:
-                    return owners[0], i
+                    return next((owner for owner in owners if owner in named), owners[0]), i
             if mention.kind is Kind.PROPERTY and mention.places:
                 return self._end_of(mention.places[0][0]), i
             if mention.kind is Kind.RELATIONSHIP:
@@ -202,11 +203,22 @@ class ConditionReading:
     def _labels(self) -> None:
         for i, mention in enumerate(self.row):
             if mention.kind is Kind.LABEL and i not in self.used:
+                if i > self.root_at and self._absent_beside(mention.name):
+                    self.used.add(i)  # "no reviews from any critic"
+                    continue
                 if negated(self.row, i) and i > self.root_at:
                     self._without(mention.name)
                 else:
                     self.builder.reach(mention.name)
                 self.used.add(i)
+
+    def _absent_beside(self, label: str) -> bool:
+        """Whether a relationship that must not exist would lead to a label."""
+        for hop in self.absent:
+            ends = self.vocabulary.relationships[hop.type]
+            if label == (ends.start if hop.start == "" else ends.end):
+                return True
+        return False
 
     def _without(self, label: str) -> None:
         here = self.builder.label(self.root)
@@ -280,7 +292,7 @@ class ConditionReading:
             if mention.kind is not Kind.VALUE:
                 continue
             operator = part_operator(self.row, i)
-            if operator == "=" and self._dated_value(i):
+            if operator == "=" and (self._dated_value(i) or self._more_than_another(i)):
                 continue
             if operator != "=" and self._property_near(i) is not None:
                 self._text_condition(i, operator)
@@ -299,6 +311,30 @@ class ConditionReading:
                 self.conditions.append(
                     Condition(item, "<>" if negated(self.row, i) and not listed else "=", mention.value, any_of=listed)
                 )
+
+    def _more_than_another(self, i: int) -> bool:
+        """ "More employees than Hamilton Shop": compared with what another node of the root's kind has."""
+        label, mention = self.builder.nodes[0].label, self.row[i]
+        named = next((name for owner, name in mention.places if owner == label), None)
+        if named is None or not i or self.row[i - 1].word not in ("than", "the") or "than" not in (
+            m.word for m in self.row[max(0, i - 2) : i]
+        ):  # fmt: skip
+            return False
+        start = next((j for j in range(i - 1, max(-1, i - 6), -1) if self.row[j].word in MORE | LESS), None)
+        if start is None:
+            return False
+        own = {owned.column.name: owned.words for owned in self.vocabulary.properties if owned.owner == label}
+        said = [n for m in self.row[start:i] if m.kind is Kind.PROPERTY for owner, n in m.places if owner == label]
+        meant = COMPARED.get(self.row[start].word, ("date", "year", "written", "opened", "released", "founded"))
+        said += [name for name, words in own.items() if any(word in meant for word in words)]
+        if not said:
+            return False
+        other = self.builder.add(label)
+        self.conditions.append(Condition(Item(other, named), "=", mention.value))
+        operator: Operator = ">" if self.row[start].word in MORE else "<"
+        self.conditions.append(Condition(Item(self.root, said[0]), operator, other=Item(other, said[0])))
+        self.used.update((i, *range(start, i)))
+        return True
 
     def _second(self, item: Item, i: int) -> bool:
         """A second value of a property: either of the two, or another node of the same kind that has it."""

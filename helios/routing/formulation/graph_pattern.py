@@ -66,6 +66,9 @@ class PatternBuilder:
             end = self.find(ends.end, other_than=start)
         either_way = ends.start == ends.end and _mutual(type_)
         start, end = start or self.add(ends.start), end or self.add(ends.end)
+        same = next((h for h in self.hops if (h.type, h.start, h.end) == (type_, start, end)), None)
+        if same is not None:
+            return same  # one relationship cannot be met twice in one match
         hop = Hop(f"r{len(self.hops)}", type_, start, end, either_way)
         self.hops.append(hop)
         return hop

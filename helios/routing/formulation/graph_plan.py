@@ -44,6 +44,8 @@ class Condition:
     any_of: bool = False
     values: tuple[Value, ...] = ()
     """What IN compares with."""
+    other: Item | None = None
+    """What it is compared with in place of a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,8 @@ def _condition(condition: Condition, writing: _Writing) -> str:
         return f"{text} {condition.operator}"
     if condition.operator == "IN":
         return f"{text} IN {writing.bind(list(condition.values))}"
+    if condition.other is not None:
+        return f"{text} {condition.operator} {_item(condition.other, writing)}"
     value = writing.bind(condition.value)
     if condition.any_of:
         return f"{value} IN {text}"

@@ -75,10 +75,20 @@ class GraphReading(OrderReading):
                 self.used.add(j)
                 return
             if mention.kind is Kind.PROPERTY and j not in self.used:
-                aggregate = aggregate_of(self.row, j)
+                aggregate = aggregate_of(self.row, j) or ("sum" if self._added_up(j) else None)
                 if aggregate is not None:
                     self._aggregated(j, aggregate)
                     return
+
+    def _added_up(self, j: int) -> bool:
+        """Whether amounts that are stored are asked for altogether: "how many units does it stock in total"."""
+        said = any(m.word in ("altogether", "overall") or m.text.lower() == "total" for m in self.row[j + 1 :])
+        if not (said and counted(self.row, j)):
+            return False
+        return any(
+            self.vocabulary.column(*place).type.upper().startswith(("INT", "DOUBLE", "FLOAT", "LONG", "NUMBER"))
+            for place in self.row[j].places
+        )
 
     def _counted(self, j: int) -> None:
         mention = self.row[j]

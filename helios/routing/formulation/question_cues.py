@@ -82,8 +82,8 @@ ADJECTIVES: dict[str, tuple[tuple[str, ...], bool]] = {
     "recently": (("released", "created", "creation", "date", "year", "published"), True),
     "latest": (("released", "created", "creation", "date", "year", "published"), True),
     "earliest": (("released", "created", "creation", "date", "year", "published"), False),
-    "longest": (("length", "duration", "runtime", "distance"), True),
-    "shortest": (("length", "duration", "runtime", "distance"), False),
+    "longest": (("length", "duration", "runtime", "distance", "minutes", "hours", "days"), True),
+    "shortest": (("length", "duration", "runtime", "distance", "minutes", "hours", "days"), False),
     "tallest": (("height",), True),
     "heaviest": (("weight",), True),
     "largest": (("size", "area", "population"), True),
@@ -97,7 +97,7 @@ COMPARED: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What an adjective in a comparative compares."""
 NEGATIONS = frozenset(
-    ["not", "no", "never", "without", "none", "isn't", "aren't", "hasn't", "haven't", "didn't", "doesn't", "weren't"]
+    ["not", "no", "never", "without", "none", "isn't", "aren't", "hasn't", "haven't", "didn't", "doesn't", "weren't", "don't", "wasn't"]
 )
 COMMON = frozenset(["common", "commonly", "frequent", "frequently", "often", "popular", "used", "active", "prolific"])
 COUNTING = frozenset(["number", "count", "amount", "quantity", "total", "numbers", "counts", "times"])
