@@ -8,7 +8,10 @@ from helios.routing.formulation.graph_plan import Aggregate, Condition, GraphPla
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, Kind
 from helios.routing.formulation.plan import PlanError
 from helios.routing.formulation.question_cues import (
+    ADJECTIVES,
     FILLERS,
+    LEAST,
+    MOST,
     aggregate_of,
     counted,
 )  # fmt: skip
@@ -215,8 +218,18 @@ class GraphReading(OrderReading):
             self.shape = "order"
             column = self.vocabulary.column(self._owner_name(self.order.alias), self.order.property or "")
             measured = self.order.length and is_list(column)
+            if not asked and self._amount_asked():
+                return [self.order]
             return self._listed(asked, [self.order if measured else replace(self.order, length=False)])
         return self._listed(asked, [])
+
+    def _amount_asked(self) -> bool:
+        """Whether an amount itself is asked for: "what is the highest fee of an actor"."""
+        first = next((i for i, m in enumerate(self.row) if m.word in MOST | LEAST | ADJECTIVES.keys()), None)
+        if first is None or self.order is None or first > 3 or self.row[0].word != "what":
+            return False
+        after = next((m for m in self.row[first + 1 :] if m.kind is not Kind.WORD), None)
+        return after is not None and after.kind is Kind.PROPERTY and any(p == self.order.property for _, p in after.places)
 
     def _listed(self, asked: list[Item], order: list[Item]) -> list[Item]:
         shown = self._shown(self.root)
