@@ -229,7 +229,9 @@ class GraphReading(OrderReading):
         if first is None or self.order is None or first > 3 or self.row[0].word != "what":
             return False
         after = next((m for m in self.row[first + 1 :] if m.kind is not Kind.WORD), None)
-        return after is not None and after.kind is Kind.PROPERTY and any(p == self.order.property for _, p in after.places)
+        return (
+            after is not None and after.kind is Kind.PROPERTY and any(p == self.order.property for _, p in after.places)
+        )
 
     def _listed(self, asked: list[Item], order: list[Item]) -> list[Item]:
         shown = self._shown(self.root)

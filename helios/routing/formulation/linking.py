@@ -233,7 +233,9 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
         meant += [(OPPOSITES[word], 1)] if word in OPPOSITES else []
         for column in schema.columns() if meant and not token.quoted else ():
             flag = flags.get(column.ref)
-            for said, side in meant if flag is not None else ():
+            if flag is None:
+                continue
+            for said, side in meant:
                 if _name_score(re.split(r"\W", said), _said(column), ()) > WHOLE:
                     links.append(Link(place, place + 1, FLAG, column.ref.table, column.ref, flag[side]))
     return links

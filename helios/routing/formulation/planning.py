@@ -385,7 +385,7 @@ class _Planner(Restrictions):
             return None
         ways = {name: len(path) for name in people if (path := self.schema.path(spoken[:1], name, self.said))}
         nearest = [name for name, length in ways.items() if length == min(ways.values())]
-        return self.schema.tables[nearest[0]].naming.ref if len(nearest) == 1 else None
+        return self._naming(nearest[0]) if len(nearest) == 1 else None
 
     def _people(self, table: TableView) -> bool:
         """Whether a table's rows are people, who have names."""
@@ -424,7 +424,8 @@ class _Planner(Restrictions):
         naming = self.schema.tables[column.table].naming
         if view.numeric and not view.key and naming is not None and (self._ordered(column) or self._compared(column)):
             return naming.ref  # "who earns the most"
-        if not view.key or view.primary or not view.numeric or view.words[-1:] in (("id",), ("code",), ("number",)):
+        said = {lemma(word) for piece in self.draft.pieces for word in piece.text.lower().split()}
+        if not view.key or view.primary or not view.numeric or view.words[-1] in said & {"id", "code", "number"}:
             return column
         for join in self.schema.joins.get(column.table, ()):
             naming = self.schema.tables[join.right.table].naming

@@ -97,7 +97,22 @@ COMPARED: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What an adjective in a comparative compares."""
 NEGATIONS = frozenset(
-    ["not", "no", "never", "without", "none", "isn't", "aren't", "hasn't", "haven't", "didn't", "doesn't", "weren't", "don't", "wasn't"]
+    [
+        "not",
+        "no",
+        "never",
+        "without",
+        "none",
+        "isn't",
+        "aren't",
+        "hasn't",
+        "haven't",
+        "didn't",
+        "doesn't",
+        "weren't",
+        "don't",
+        "wasn't",
+    ]
 )
 COMMON = frozenset(["common", "commonly", "frequent", "frequently", "often", "popular", "used", "active", "prolific"])
 COUNTING = frozenset(["number", "count", "amount", "quantity", "total", "numbers", "counts", "times"])

@@ -24,7 +24,21 @@ BESIDE = ("corresponding", "respective")
 NAMED = ("named", "called", "titled")
 """Words that say what follows is a name, and ask for none."""
 MEASURED = frozenset(
-    ["high", "highest", "large", "least", "most", "low", "lowest", "small", "big", "early", "earliest", "late", "latest"]
+    [
+        "high",
+        "highest",
+        "large",
+        "least",
+        "most",
+        "low",
+        "lowest",
+        "small",
+        "big",
+        "early",
+        "earliest",
+        "late",
+        "latest",
+    ]
 )
 """Words of directions of numbers."""
 AGGREGATES = (

@@ -34,9 +34,9 @@ FLAGGING = ("yn", "flag", "indicator", "ind", "bool")
 
 
 ROLE, PASSING, NAMED = 1.1, 0.5, 0.6
-"""What a join by a role costs beside 1 where the question does not name the role, and passing through a table that does
-not only link: a student's courses are those of the enrolments, not those of the advisor. What it gains where the question's verbs name
-the table that comes in."""
+"""What a join costs beside 1: by a role that the question does not name, and from a table passed through that does not
+only link (a student's courses are those of the enrolments, not those of the advisor); and what it gains where the
+question names the table that comes in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,8 +66,8 @@ class SuperlativeReader(ConditionReader, ABC):
         rest = [p.cue for p in self.pieces[self.i : self.i + 8] if p.cue not in (Cue.WORD, Cue.COMMA)]
         while rest[:1] in ([Cue.SUPERLATIVE], [Cue.AGGREGATE]) and Cue.AND in rest[:3]:
             rest = rest[1:]
-        listed = rest[:3] in ([Cue.AND, Cue.SUPERLATIVE, Cue.COLUMN], [Cue.AND, Cue.AGGREGATE, Cue.COLUMN])
-        if listed and self.mode == Mode.SELECT and not self.draft.select:
+        both = rest[:3] in ([Cue.AND, Cue.SUPERLATIVE, Cue.COLUMN], [Cue.AND, Cue.AGGREGATE, Cue.COLUMN])
+        if both and self.mode == Mode.SELECT and not self.draft.select:
             self.aggregates.append(Aggregate.MAX if grade.more else Aggregate.MIN)
             return True
         done = [item for item in self.draft.select if item.aggregate not in (None, Aggregate.COUNT)]

@@ -21,8 +21,9 @@ NUMBER_WORDS = {
 IRREGULAR = {
     "people": "person", "persons": "person", "children": "child", "men": "man", "women": "woman", "feet": "foot",
     "teeth": "tooth", "mice": "mouse", "data": "data", "series": "series", "species": "species", "media": "media",
-    "has": "have", "had": "have", "having": "have", "is": "be", "are": "be", "was": "be", "were": "be", "been": "be", "does": "do",
-    "did": "do", "lives": "live", "wrote": "write", "written": "write", "won": "win", "made": "make", "sold": "sell",
+    "has": "have", "had": "have", "having": "have", "is": "be", "are": "be", "was": "be", "were": "be",
+    "been": "be", "does": "do", "did": "do", "lives": "live", "wrote": "write", "written": "write", "won": "win",
+    "made": "make", "sold": "sell",
     "bought": "buy", "taught": "teach", "gave": "give", "given": "give", "ran": "run", "held": "hold", "born": "birth",
     "spent": "spend", "lost": "lose", "led": "lead", "paid": "pay", "took": "take", "taken": "take", "sang": "sing",
     "built": "build", "ids": "id", "buses": "bus", "indices": "index", "analyses": "analysis", "criteria": "criterion",
@@ -43,18 +44,18 @@ ABBREVIATIONS = {
     "temp": "temperature", "nm": "name", "cd": "code", "dt": "date", "cls": "class", "typ": "type", "wt": "weight",
     "ht": "height", "spd": "speed", "cap": "capacity", "vol": "volume", "hrs": "hours", "mins": "minutes",
     "sal": "salary", "bal": "balance", "maint": "maintenance", "tot": "total", "val": "value", "bldg": "building",
-    "nat": "national", "len": "length", "rec": "record", "lic": "license", "elev": "elevation", "acad": "academic", "instr": "instructor", "crs": "course",
-    "descr": "description", "flt": "flight", "dep": "departure", "arr": "arrival", "mech": "mechanic", "pax": "passenger",
-    "mfr": "manufacturer", "ins": "insurance", "veh": "vehicle", "hosp": "hospital", "cert": "certificate",
-    "hq": "headquarters", "disc": "discount", "svc": "service", "proj": "project", "grp": "group", "rev": "revenue",
-    "mtn": "mountain", "evt": "event", "ev": "event",
+    "nat": "national", "len": "length", "rec": "record", "lic": "license", "elev": "elevation", "acad": "academic",
+    "instr": "instructor", "crs": "course", "descr": "description", "flt": "flight", "arr": "arrival",
+    "mech": "mechanic", "pax": "passenger", "mfr": "manufacturer", "ins": "insurance", "veh": "vehicle",
+    "hosp": "hospital", "cert": "certificate", "hq": "headquarters", "disc": "discount", "svc": "service",
+    "proj": "project", "grp": "group", "rev": "revenue", "mtn": "mountain", "evt": "event", "ev": "event",
     "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
 }  # fmt: skip
 """What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
 SAID = ("max", "min", "avg", "num", "qty", "dept", "dob")
 """Abbreviations that questions use as schemas do."""
 SYNONYMS = (
-    "price cost",
+    "price cost fee",
     "salary wage earn income pay",
     "gender sex",
     "country nation",
