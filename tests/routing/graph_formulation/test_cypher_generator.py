@@ -50,6 +50,10 @@ def generator():
         ("Who wrote 'Salt' or 'The Long Pier'?", [("Ida Berg",), ("Tom Lund",), ("Eva Holm",)]),
         ("What are the smallest and the largest price of a book?", [(7.0, 15.0)]),
         ("Which books with fewer than 100 pages stand on the shelf 'Sea'?", [("Salt", 90)]),
+        ("Which books have more pages than Salt?", [("North Wind",), ("The Long Pier",), ("Tide",)]),
+        ("Which writers don't write any books?", []),
+        ("What is the highest price of a book by Ida Berg?", [(12.5,)]),
+        ("How many pages did Ida Berg write altogether?", [(560,)]),
     ],
 )
 def test_answers(generator, library, question, rows) -> None:
