@@ -524,6 +524,10 @@ class _Planner(Restrictions):
             if item.aggregate == Aggregate.COUNT and (measure := self._own_measure(item)) is not None:
                 orders.append(Order(Term(measure), descending))
                 continue
+            if item.aggregate == Aggregate.COUNT and item.grade is not None and column is not None:
+                self._need([column.table])
+                orders.append(Order(Term(column), descending))  # "the highest mountain"
+                continue
             if item.aggregate == Aggregate.COUNT and not self._amount(item, column):
                 orders.append(Order(ROWS, descending))
                 if item.piece is not None and item.piece.tables:

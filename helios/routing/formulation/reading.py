@@ -90,14 +90,19 @@ class _Reader(SuperlativeReader):
 
     def _beside(self, piece: Piece) -> None:
         """ "Which shops sell it, and at what price": what was asked for before is selected as well."""
-        before = [p.cue for p in self.pieces[: self.i - 1] if p.cue not in (Cue.WORD, Cue.PREPOSITION)]
+        done = self.pieces[: self.i - 1]
+        before = [p.cue for p in done if p.cue not in (Cue.WORD, Cue.PREPOSITION)]
+        asks = [place for place, p in enumerate(done) if p.cue == Cue.ASK]
         passed = (Cue.WORD, Cue.SUPERLATIVE, Cue.NUMBER, Cue.DISTINCT, Cue.VALUE)
-        first = [p for p in self.pieces if p.cue not in passed][:2]
+        first = [p for p in done[asks[-1] :] if p.cue not in passed][:2] if asks else []
         asked = [p.cue for p in first] == [Cue.ASK, Cue.TABLE] and first[0].text.split()[0] in ("which", "what", "who")
         anew = piece.text.startswith(("what", "which", "how")) or piece.text in ("when", "where")
-        if asked and before[-1:] == [Cue.AND] and anew:
-            for item in self.draft.select[:1]:
-                item.provisional = False
+        if not (asked and before[-1:] == [Cue.AND] and anew):
+            return
+        for item in self.draft.select[:1]:
+            item.provisional = False
+        if not self.draft.select and self.draft.orders and first[0].text != "who":
+            self.draft.select.append(Item(first[1]))
 
     def _told(self, piece: Piece) -> None:
         """ "Who was hired last year? Give the first name and the job": a request of its own says what is wanted."""

@@ -145,7 +145,9 @@ class _Surroundings:
 
     def _item_options(self, item: Item) -> list[Option]:
         if item.grade is not None:
-            return list(self._attributes(item.grade, self._graded(item.near)))
+            found = list(self._attributes(item.grade, self._graded(item.near)))
+            own = item.piece.tables[:1] if item.piece is not None else ()
+            return [option for option in found if not own or option.column.table in own]
         if item.piece is None or item.piece.cue == Cue.TABLE:
             return []
         filtering = item in self.draft.orders or not any(item is i for i in self.draft.select)

@@ -10,6 +10,11 @@ from helios.routing.formulation.plan import Aggregate
 
 MANY = ("most", "least", "fewest")
 """Superlatives of how many there are."""
+SIZES = {
+    **dict.fromkeys(("highest", "lowest"), ("height", "elevation", "altitude")),
+    **dict.fromkeys(("largest", "biggest", "smallest"), ("size", "area", "population", "capacity")),
+}
+"""What a thing itself is measured by, where no column is named: "the highest mountain"."""
 ADJECTIVES = ("able", "ible", "ous", "ful", "ive")
 """What adjectives end with."""
 
@@ -57,7 +62,9 @@ class SuperlativeReader(ConditionReader, ABC):
             self._superlative_of(target, grade, many=piece.text.split()[-1] in MANY or "number" in piece.text)
         elif target is not None:
             self.consume(target)
-            self.draft.orders.append(Item(target, Aggregate.COUNT))
+            sizes = SIZES.get(piece.text) if self.ahead(Cue.COLUMN, skip=()) is None else None
+            own = Grade(grade.more, sizes) if sizes is not None else None
+            self.draft.orders.append(Item(target, Aggregate.COUNT, grade=own, near=piece))
         else:
             self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade, near=piece))
 
