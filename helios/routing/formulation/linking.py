@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import Token, lemma, similarity, stem, synonyms
+from helios.routing.formulation.words import Token, lemma, name_words, similarity, stem, synonyms
 from helios.sources.base import ValueHit
 
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if", "per"})
@@ -70,6 +70,11 @@ class Link:
     @property
     def is_value(self) -> bool:
         return self.value is not None
+
+
+def says_when(link: Link, word: str) -> bool:
+    """Whether a column says when that was done which a word says: `paid_on` of "have not been paid"."""
+    return link.column is not None and name_words(link.column.column) == (lemma(word), "on")
 
 
 def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:

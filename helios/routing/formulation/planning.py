@@ -249,7 +249,13 @@ class _Planner(Restrictions):
         if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
             return False
         named = all(item.provisional for item in self.draft.select) or plan.select == (Term(self._naming(plan.table)),)
-        return named and any(self._many(plan.select[0].column.table, t) for t in plan.tables if plan.select[0].column)
+        return (named or self._which(plan)) and any(self._many(plan.select[0].column.table, t) for t in plan.tables if plan.select[0].column)
+
+    def _which(self, plan: Plan) -> bool:
+        """Whether it is asked which things they are, so that all columns are of what stands behind "which"."""
+        first = [p for p in self.draft.pieces if p.cue not in (Cue.WORD, Cue.DISTINCT)][:2]
+        asked = [p.cue for p in first] == [Cue.ASK, Cue.TABLE] and first[0].text.split()[0] in ("which", "who")
+        return asked and {term.column.table for term in plan.select if term.column is not None} == {first[1].tables[0]}
 
     def _exists(self, plan: Plan) -> bool:
         """Whether a table with several rows an entity is joined only because some of them exist."""
@@ -546,7 +552,8 @@ class _Planner(Restrictions):
                 ):  # fmt: skip
                     orders.append(Order(Term(column, Aggregate.SUM), descending))
                     continue
-                if item.many and item.aggregate is None and view.text and not view.temporal and column not in plainly:
+                counted = view.text and not view.temporal
+                if item.many and item.aggregate is None and (counted or view.key) and column not in plainly:
                     orders.append(Order(ROWS, descending))
                     continue
                 own = None if item.aggregate == Aggregate.COUNT else item.aggregate

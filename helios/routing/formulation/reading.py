@@ -11,6 +11,7 @@ from dataclasses import replace
 from helios.routing.formulation.conditions import Mode
 from helios.routing.formulation.cues import Cue, Grade
 from helios.routing.formulation.draft import Draft, Filter, Item
+from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
@@ -404,7 +405,9 @@ class _Reader(SuperlativeReader):
         before = [p for p in self.pieces[: self.i - 1]][-3:]
         chosen = self.draft.select
         owned = before[-1:] != [] and before[-1].text in OWNED and any(p.cue == Cue.AND for p in before)
-        if owned and len(chosen) == 1 and chosen[0].piece is not None and chosen[0].piece.cue == Cue.TABLE:
+        if owned and not chosen and self.draft.orders and self.draft.mentions:
+            chosen.append(Item(self.draft.mentions[-1]))  # "the three largest enclosures and their areas"
+        elif owned and len(chosen) == 1 and chosen[0].piece is not None and chosen[0].piece.cue == Cue.TABLE:
             chosen[0].provisional = False
 
     def _names_only(self, piece: Piece) -> bool:
@@ -451,7 +454,7 @@ class _Reader(SuperlativeReader):
         if not (self.negated and before and before[-1].cue == Cue.NOT and follows is None and said):
             return False
         known = bool(self.draft.mentions) or self.who
-        return known and any(link.score > 0.9 for link in piece.columns)
+        return known and any(link.score > 0.9 or says_when(link, piece.text) for link in piece.columns)
 
     def _counts(self) -> bool:
         """Whether a count is selected."""

@@ -8,6 +8,7 @@ from helios.routing.formulation.conditions import NEGATED
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import DATE, YEARS, within
 from helios.routing.formulation.draft import Draft, Filter
+from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ROWS, ColumnRef, Condition, Operator, Plan, Term
 from helios.routing.formulation.schema import SchemaView
@@ -32,7 +33,8 @@ class Restrictions:
         where: list[tuple[Condition, ...]] = []
         absent: dict[str, list[Condition]] = {}
         for piece, _ in self.draft.absent[:1]:
-            own = next((link.column for link in piece.columns if link.table == entity and link.score > 0.9), None)
+            sure = [link for link in piece.columns if link.score > 0.9 or says_when(link, piece.text)]
+            own = next((link.column for link in sure if link.table == entity), None)
             if piece.cue == Cue.COLUMN and own is not None:
                 where.append((Condition(Term(own), Operator.IS_NULL),))
             else:
@@ -70,7 +72,8 @@ class Restrictions:
         """The table of a mention, of a column the one that the entity is nearest to."""
         if piece.cue != Cue.COLUMN:
             return piece.tables[0]
-        tables = dict.fromkeys(link.table for link in piece.columns if link.score > 0.9)
+        sure = [link for link in piece.columns if link.score > 0.9] or piece.columns
+        tables = dict.fromkeys(link.table for link in sure)
         return min(tables, key=lambda table: len(self.schema.path([entity], table) or range(99)))
 
     def _unused(self, entity: str) -> str | None:

@@ -76,6 +76,9 @@ class TableView:
         same = [c for c in self.columns if c.words == self.words and c.text and not c.key]
         if same:
             return same[0]
+        first = [c for c in self.columns if c.words in FIRST_NAMES and c.text]
+        if first and any(c.words in LAST_NAMES for c in self.columns):
+            return first[0]
         for word in NAMING:
             named = [c for c in self.columns if word in c.words and not c.key and c.text]
             if named and (word != "description" or len(self.columns) > LISTED):
