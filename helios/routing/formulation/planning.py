@@ -114,6 +114,8 @@ class _Planner(Restrictions):
         if not select:
             return None
         select = self._amount_itself(select, orders)
+        if (kind := self._kind_named(select)) is not None:
+            select.insert(0, Term(kind))
         entity = select[0].column.table if select[0].column is not None else self._main()
         if entity is None:
             return None
@@ -249,12 +251,30 @@ class _Planner(Restrictions):
         if plan.group or plan.order or any(term.aggregate is not None for term in plan.select):
             return False
         named = all(item.provisional for item in self.draft.select) or plan.select == (Term(self._naming(plan.table)),)
-        return (named or self._which(plan)) and any(self._many(plan.select[0].column.table, t) for t in plan.tables if plan.select[0].column)
+        return (named or self._which(plan)) and any(
+            self._many(plan.select[0].column.table, t) for t in plan.tables if plan.select[0].column
+        )
+
+    def _kind_named(self, select: Sequence[Term]) -> ColumnRef | None:
+        """The names of things of a kind, beside what is theirs: "all alloys with their suppliers"."""
+        first = [p for p in self.draft.pieces if p.cue not in (Cue.WORD, Cue.DISTINCT)][:2]
+        if [p.cue for p in first] != [Cue.ASK, Cue.VALUE] or lemma(first[1].text) == first[1].text.lower():
+            return None
+        tables = {term.column.table for term in select if term.column is not None and term.aggregate is None}
+        owned = any(p.text in ("their", "its") for p in self.draft.pieces)
+        if not owned or len(tables) != 1 or not any(link.table in tables for link in first[1].values):
+            return None
+        naming = self.schema.tables[next(iter(tables))].naming
+        return naming.ref if naming is not None and Term(naming.ref) not in select else None
 
     def _which(self, plan: Plan) -> bool:
         """Whether it is asked which things they are, so that all columns are of what stands behind "which"."""
         first = [p for p in self.draft.pieces if p.cue not in (Cue.WORD, Cue.DISTINCT)][:2]
-        asked = [p.cue for p in first] == [Cue.ASK, Cue.TABLE] and first[0].text.split()[0] in ("which", "who")
+        said = [p.cue for p in first]
+        if said == [Cue.ASK, Cue.COLUMN] and first[0].text in ("which", "what") and len(plan.select) == 1:
+            view = self.schema.column(plan.select[0].column) if plan.select[0].column is not None else None
+            return view is not None and view.text and not view.key
+        asked = said == [Cue.ASK, Cue.TABLE] and first[0].text.split()[0] in ("which", "who")
         return asked and {term.column.table for term in plan.select if term.column is not None} == {first[1].tables[0]}
 
     def _exists(self, plan: Plan) -> bool:
