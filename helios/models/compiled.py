@@ -105,7 +105,7 @@ class CompiledBert:
                 left = left[count:]
 
     def _rounded(self, text: Sequence[int]) -> int:
-        return -(-len(text) // self._whole) * self._whole
+        return max(1, -(-len(text) // self._whole)) * self._whole
 
 
 def compiled(graph: Any, *, bf16: bool, lanes: int) -> Any:

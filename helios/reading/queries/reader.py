@@ -146,12 +146,13 @@ def _answer(database: TableDatabase, plan: Plan, query: NativeQuery) -> QueryAns
 def _compared(database: TableDatabase, plan: Plan) -> dict[Citation, None]:
     """The cells of the rows that were counted, added or grouped: those that the plan names."""
     conditions = [condition for some in plan.where for condition in some]
-    named = [*(term.column for term in plan.select), *plan.group, *(one.term.column for one in conditions)]
+    named = [*(term.column for term in plan.select), *plan.group, *plan.each, *(one.term.column for one in conditions)]
     columns = [column for column in dict.fromkeys(named) if column is not None and column.table in plan.tables]
     columns = columns or [ColumnRef(plan.table, database.columns[plan.table][0])]
     rows = plan.with_(
-        select=tuple(map(Term, columns)), group=(), having=(), order=(), limit=None, distinct=False, combined=None
-    )
+        select=tuple(map(Term, columns)), group=(), having=(), order=(), limit=None, distinct=False, combined=None,
+        each=(),
+    )  # fmt: skip
     found = _places(database, rows) or []
     return {place: None for row in found for place in row if place is not None}
 

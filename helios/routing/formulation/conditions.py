@@ -129,7 +129,9 @@ class ConditionReader:
         self.like = piece.payload if isinstance(piece.payload, Operator) else None
         self.mode = Mode.FILTER
         stored = self.ahead(Cue.VALUE, skip=())
-        if piece.text == "like" and stored is not None and stored.values and not stored.quoted:
+        main = self.draft.mentions[-1].tables[:1] if self.draft.mentions else ()
+        own = stored is not None and not stored.quoted and any(link.table in main for link in stored.values)
+        if piece.text == "like" and own and self.behind(Cue.TABLE, Cue.RELATIVE):
             self.like = None  # "plants that like full shade"
         following = self.pieces[self.i] if self.i < len(self.pieces) else None
         literal = self.like in (Operator.STARTS, Operator.ENDS) and following is not None and following.cue == Cue.WORD

@@ -28,6 +28,9 @@ from helios.routing.formulation.question_cues import (
 )  # fmt: skip
 from helios.routing.formulation.word_forms import COUNTED, IRREGULAR, agent, name_words, singular
 
+TIMELY = ("after", "before", "later", "earlier", "since")
+TIMES = ("date", "year", "written", "opened", "released", "founded")
+"""Words that compare times, and what properties of times are called."""
 BEING = ("be", "been", "being", "is", "are", "was", "were", "get", "gets", "got")
 
 
@@ -325,7 +328,8 @@ class ConditionReading:
             return False
         own = {owned.column.name: owned.words for owned in self.vocabulary.properties if owned.owner == label}
         said = [n for m in self.row[start:i] if m.kind is Kind.PROPERTY for owner, n in m.places if owner == label]
-        meant = COMPARED.get(self.row[start].word, ("date", "year", "written", "opened", "released", "founded"))
+        graded = ADJECTIVES.get(self.row[start + 1].word, ((), True))[0]
+        meant = COMPARED.get(self.row[start].word, TIMES if self.row[start].word in TIMELY else graded)
         said += [name for name, words in own.items() if any(word in meant for word in words)]
         if not said:
             return False

@@ -31,7 +31,7 @@ OPPOSITES = {
     "online": "offline", "open": "closed", "closed": "open", "private": "public", "public": "private",
 }  # fmt: skip
 """Words for what is not so, where a column is called by the other."""
-HAVING = frozenset(
+HAS_VERBS = frozenset(
     ["have", "with", "without", "get", "receive", "take", "offer", "include", "provide", "allow", "accept", "own", "be"]
 )
 """Words after which a column of yes and no is a condition: "huts that have a winter room"."""
@@ -173,7 +173,8 @@ def without_roles(tokens: Sequence[Token], schema: SchemaView, links: Sequence[L
 
     Mechanics are the staff whose job is Mechanic, also where a job has a lead mechanic.
     """
-    stored = {(link.start, link.end, link.table) for link in links if link.is_value}
+    itself = {key.table for own, key in schema.refers if own.table == key.table}
+    stored = {(link.start, link.end, link.table) for link in links if link.is_value and link.table not in itself}
 
     def named(link: Link) -> bool:
         own = {stem(word) for word in schema.tables[link.table].words}
@@ -224,14 +225,20 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
     flags = {column.ref: column.flag for column in schema.columns() if column.flag is not None}
     if not flags:
         return list(known)
+    open_from = next((place for place, token in enumerate(tokens) if token.lemma in ("whether", "if")), len(tokens))
     tables = {link.start for link in known if link.column is None and link.whole}
     links = []
     for link in known:
         flag = flags.get(link.column) if link.column is not None and not link.is_value else None
-        if flag is not None and link.whole and (_adjective(tokens, link, tables) or _had(tokens, link, tables)):
+        if (
+            flag is not None
+            and link.whole
+            and link.end <= open_from
+            and (_adjective(tokens, link, tables) or _had(tokens, link, tables))
+        ):
             link = replace(link, score=FLAG, value=flag[0])
         links.append(link)
-    for place, token in enumerate(tokens):
+    for place, token in enumerate(tokens[:open_from]):
         word = token.text.lower()
         meant = [(word, 0)] if "-" in word else []
         meant += [(lemma(NEGATIVE.sub("", token.lemma)), 1)] if NEGATIVE.match(token.lemma) else []
@@ -249,19 +256,16 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
 def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
     """Whether a thing that was named before has, gets or allows what the column is called by."""
     before = [token.lemma for token in tokens[: link.start]]
-    while before and before[-1] in ("a", "an", "any", "no", "the", "its", "their", "own", "not"):
-        if before[-1] == "own" and len(before) > 1 and before[-2] not in ("its", "their", "an"):
-            break
+    while before and before[-1] in ("a", "an", "any", "no", "the", "their", "its", "own", "not"):
         before.pop()
-    done = len(before) > 1 and before[-2] == "be"  # "sections that are taught online"
-    return any(start < link.start for start in tables) and before[-1:] != [] and (before[-1] in HAVING or done)
+    if not before or not any(start < link.start for start in tables):
+        return False
+    return before[-1] in HAS_VERBS or before[-2:-1] == ["be"]  # "sections that are taught online"
 
 
 def _adjective(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
     """Whether a word says what something is: before its noun, or after "is" or "has been"."""
     before = [token.lemma for token in tokens[max(0, link.start - 4) : link.start]]
-    if {"whether", "if"} & set(before):
-        return False
     while before and before[-1] in ("not", "yet", "already", "also", "be", "ever", "currently", "still"):
         if before.pop() == "be":
             return True

@@ -37,9 +37,12 @@ def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None
 
 def _whole_names(plan: Plan, draft: Draft, schema: SchemaView) -> Plan:
     """People by both halves of their names, unless the question asks for one, and grouped by their keys."""
-    said = {word for piece in draft.pieces for word in piece.text.lower().split()}
-    if said & HALVES:
+    asked = [item.piece for item in draft.select if item.piece is not None and item.piece.cue == Cue.COLUMN]
+    grouped = [item.piece for item in draft.groups if item.piece is not None]
+    if {word for piece in (*asked, *grouped) for word in piece.text.lower().split()} & HALVES:
         return plan
+    if any(lemma(piece.text) == "name" for piece in grouped):
+        return plan  # "which name is the most common"
     other = {
         table.naming.ref: table.surname.ref for table in schema.tables.values()
         if table.naming is not None and table.surname is not None
@@ -50,8 +53,9 @@ def _whole_names(plan: Plan, draft: Draft, schema: SchemaView) -> Plan:
         select += [term] if last is None else [term, Term(last)]
     if len(select) == len(plan.select):
         return plan
-    keys = {name: schema.tables[name.table].keys for name in other}
-    group = [keys[one][0].ref if one in other and keys[one] else one for one in plan.group]
+    group: list[ColumnRef] = []
+    for one in plan.group:
+        group += [*(key.ref for key in schema.tables[one.table].keys), one, other[one]] if one in other else [one]
     if plan.combined is not None:
         operation, second = plan.combined
         plan = plan.with_(combined=(operation, _whole_names(second, draft, schema)))
@@ -156,8 +160,9 @@ class _Planner(Restrictions):
         if self._exists(plan) or self._once(plan) or any(e is not None and e.term in select for e in exclusions):
             plan = plan.with_(distinct=True)
         if contrary is not None:
-            other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None)
-            plan = plan.with_(combined=(SetOperation.INTERSECT, pruned(other, self.schema)), order=(), limit=None)
+            other = plan.with_(where=(*conditions[:-1], contrary), order=(), limit=None, each=())
+            combined = (SetOperation.INTERSECT, pruned(other, self.schema))
+            plan = plan.with_(combined=combined, order=(), limit=None, each=())
         return pruned(plan, self.schema)
 
     def _best_of_each(
@@ -171,16 +176,22 @@ class _Planner(Restrictions):
         plain = all(term.aggregate is None for term in (*select, *(order.term for order in orders)))
         if not draft.groups or draft.limit != 1 or len(orders) != 1 or not plain or having or self.counts:
             return ()
-        each = []
+        each: list[ColumnRef] = []
+        names: list[Term] = []
         for item in draft.groups:
             column = self.settled.of(item)
+            shown = column
             if column is None and item.piece is not None and item.piece.tables:
-                column = self._naming(item.piece.tables[0])
-            if column is not None:
+                column, shown = self._key(item.piece.tables[0]), self._naming(item.piece.tables[0])
+            if column is not None and shown is not None:
                 each.append(column)
+                names.append(Term(shown))
         self._need(column.table for column in each)
-        missing = [Term(column) for column in each if Term(column) not in select]
-        select[:0] = missing
+        if not set(select) - set(names):
+            if any(p.cue == Cue.ASK and p.text == "who" for p in draft.pieces):
+                raise PlanError("who it is stands in no column")
+            select.append(orders[0].term)  # "for each customer, the most recent order date"
+        select[:0] = [name for name in names if name not in select]
         return tuple(each)
 
     def _amount_itself(self, select: list[Term], orders: Sequence[Order]) -> list[Term]:
@@ -409,9 +420,18 @@ class _Planner(Restrictions):
             return self._naming(absent[0])
         if not spoken or any(table in people for table in spoken):
             return None
-        ways = {name: len(path) for name in people if (path := self.schema.path(spoken[:1], name, self.said))}
-        nearest = [name for name, length in ways.items() if length == min(ways.values())]
-        return self._naming(nearest[0]) if len(nearest) == 1 else None
+        ways = {name: path for name in people if (path := self.schema.path(spoken[:1], name, self.said))}
+        told = [name for name, path in ways.items() if any(self._tells(join) for join in path)]
+        lengths = sorted(len(path) for path in ways.values())
+        nearest = [name for name, path in ways.items() if len(path) == lengths[0]]
+        alone = len(ways) == 1 or (len(nearest) == 1 and lengths[1] > lengths[0] + 1)
+        meant = nearest if alone else told
+        return self._naming(meant[0]) if len(meant) == 1 else None
+
+    def _tells(self, join: Join) -> bool:
+        """Whether the question's verbs name a table or a column on a way."""
+        named = (*self.schema.tables[join.right.table].words, *self.schema.column(join.left).words)
+        return bool(self.said & {stem(word) for word in named})
 
     def _people(self, table: TableView) -> bool:
         """Whether a table's rows are people, who have names."""

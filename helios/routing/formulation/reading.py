@@ -255,8 +255,9 @@ class _Reader(SuperlativeReader):
         following = self.pieces[self.i] if self.i < len(self.pieces) else None
         if piece.text == "with" and following is not None and following.text in ("their", "its"):
             column = self.ahead(Cue.COLUMN)
-            after = self.pieces[self.pieces.index(column) + 1].cue if column is not None else None
-            if after in (Cue.AND, Cue.COMMA, Cue.END):
+            behind = self.pieces[self.pieces.index(column) + 1 :] if column is not None else []
+            ends = column is not None and (not behind or behind[0].cue in (Cue.AND, Cue.COMMA, Cue.END))
+            if ends:
                 self.mode = Mode.SELECT  # "songs with their lengths and titles"
                 for item in self.draft.select[:1]:
                     item.provisional = item.provisional and len(self.draft.select) > 1

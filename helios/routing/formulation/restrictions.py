@@ -87,8 +87,8 @@ class Restrictions:
         if len(named) == 1:
             return named[0]
         only = [t for t in speaking if not any(t in piece.tables for piece in self.draft.mentions)]
-        last = not any(p.cue in (Cue.VALUE, Cue.NUMBER) for p in self.draft.pieces)
-        return only[0] if len(only) == 1 and (said & USED or last) else None
+        never = any(p.cue == Cue.NOT and p.text == "never" for p in self.draft.pieces)
+        return only[0] if len(only) == 1 and (said & USED or never) else None
 
     def _counts(self, part: Filter, condition: Condition) -> bool:
         """ "More than one friend", where friends are names: how many there are is compared."""

@@ -33,10 +33,12 @@ FLAGGING = ("yn", "flag", "indicator", "ind", "bool")
 """What names of such columns end with."""
 
 
-ROLE, PASSING, NAMED = 1.1, 0.5, 0.6
-"""What a join costs beside 1: by a role that the question does not name, and from a table passed through that does not
-only link (a student's courses are those of the enrolments, not those of the advisor); and what it gains where the
-question names the table that comes in."""
+ROLE_COST = 1.1
+"""What a join by a role costs beside 1, where the question does not name the role: an advisor's students."""
+PASSING = 0.5
+"""What it costs to go on from a table that does not only link others."""
+SPOKEN = 0.6
+"""What a join gains where the question names the table that comes in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +181,9 @@ class SchemaView:
             through = PASSING if path and not self.tables[table].linking else 0.0
             for join in sorted(self.joins.get(table, ()), key=told) if said or wanted else self.joins.get(table, ()):
                 if join.right.table not in done:
-                    role = ROLE if said and self._unsaid_role(join, said) else 0.0
+                    role = ROLE_COST if said and self._unsaid_role(join, said) else 0.0
                     named = any(stem(word) in said for word in self.tables[join.right.table].words)
-                    step = 1.0 + through + role - (NAMED if named else 0.0)
+                    step = 1.0 + through + role - (SPOKEN if named else 0.0)
                     heappush(queue, (cost + step, count, join.right.table, (*path, join)))
                     count += 1
         return None

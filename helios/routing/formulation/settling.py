@@ -30,12 +30,12 @@ AGAIN = 0.6
 """What ordering by a selected column gains."""
 AMOUNTS = ("more than", "less than", "fewer than", "greater than", "in excess of", "exceeding", "exceed", "exceeds")
 """Comparisons of amounts, not of years."""
-NAMED = 0.95
+NAME_ASKED = 0.95
 """What a column is worth that a table's rows are called by, where a name is asked for."""
-UNITS = {
+UNIT_SHORT = {
     "metre": "m", "meter": "m", "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm",
     "millimetre": "mm", "kilogram": "kg", "kilo": "kg", "gram": "g", "litre": "l", "liter": "l", "hour": "h",
-    "minute": "min", "second": "sec", "euro": "eur", "dollar": "usd", "pound": "gbp", "percent": "pct", "foot": "ft",
+    "euro": "eur", "dollar": "usd", "pound": "gbp", "foot": "ft",
 }  # fmt: skip
 """How names of columns write units."""
 OWNERS = ("its", "their", "his", "her")
@@ -154,8 +154,9 @@ class _Surroundings:
         found = [self._option(link, item.piece, filtering=filtering) for link in item.piece.columns]
         if lemma(item.piece.text) == "name":
             naming = {table.naming.ref for table in self.schema.tables.values() if table.naming is not None}
-            found = [replace(o, score=o.score + NAMED - o.words, words=NAMED) if o.column in naming and o.words < NAMED
-                     else o for o in found]  # fmt: skip
+            lifted = [o.column in naming and o.words < NAME_ASKED for o in found]
+            found = [replace(o, score=o.score + NAME_ASKED - o.words, words=NAME_ASKED) if lift else o
+                     for o, lift in zip(found, lifted, strict=True)]  # fmt: skip
         return [*found, *self._called(item.piece)]
 
     def _called(self, piece: Piece) -> Iterator[Option]:
@@ -192,6 +193,10 @@ class _Surroundings:
             return met or [o for o in found if self._fits(o.column, part)] or found
         if links and at is not None:
             like = part.operator in (Operator.CONTAINS, Operator.STARTS, Operator.ENDS)
+            table = self.nearest(at) if like and at.quoted else None
+            naming = self.schema.tables[table].naming if table is not None else None
+            if naming is not None:
+                return [Option(naming.ref, 0.6, 0.8)]
             return [] if like else [self._option(link, at, filtering=True) for link in links]
         if part.grade is not None and (part.grade.attributes or part.grade.inverse):
             return list(self._attributes(part.grade, self.nearest(at)))
@@ -230,7 +235,7 @@ class _Surroundings:
             return
         measures = [c for c in columns if c.numeric and not c.key]
         after = next((p.text for p in self.pieces if p.start == part.value.end and p.cue == Cue.WORD), "")
-        units = [c for c in measures if {after, UNITS.get(after, after)} & set(c.words)]
+        units = [c for c in measures if {after, UNIT_SHORT.get(after, after)} & set(c.words)]
         if after and units:
             yield from (Option(c.ref, 0.8, 0.9) for c in units)  # "higher than 4000 metres", in elev_m
             return

@@ -46,6 +46,7 @@ def literal(value: Value) -> str:
 
 class _Renderer:
     def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
         self.like = "LIKE" if dialect == "sqlite" else "ILIKE"
 
     def query(self, plan: Plan) -> str:
@@ -61,7 +62,8 @@ class _Renderer:
         if where:
             parts.append("WHERE " + " AND ".join(where))
         if plan.group:
-            parts.append("GROUP BY " + ", ".join(self.column(column, several) for column in plan.group))
+            group = dict.fromkeys((*plan.group, *self.plain(plan)))
+            parts.append("GROUP BY " + ", ".join(self.column(column, several) for column in group))
         if plan.having:
             parts.append("HAVING " + " AND ".join(self.condition(c, several) for c in plan.having))
         if plan.combined is not None:
@@ -73,6 +75,12 @@ class _Renderer:
         if plan.limit is not None:
             parts.append(f"LIMIT {plan.limit}")
         return " ".join(parts)
+
+    def plain(self, plan: Plan) -> tuple[ColumnRef, ...]:
+        """Columns beside what is grouped, which all engines but SQLite want among the groups."""
+        if self.dialect == "sqlite":
+            return ()
+        return tuple(term.column for term in plan.select if term.column is not None and term.aggregate is None)
 
     def first_of_each(self, plan: Plan, several: bool) -> str:
         """A row's values are those of the best row with its values of `plan.each`."""

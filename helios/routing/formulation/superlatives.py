@@ -47,8 +47,8 @@ class SuperlativeReader(ConditionReader, ABC):
             self.superlative = grade
             self._count(target)
             return
-        own = "rating" in grade.attributes and self.ahead(Cue.COLUMN, skip=()) is not None  # "the best mark"
-        if grade.attributes and not own and not (
+        named = "rating" in grade.attributes and self.ahead(Cue.COLUMN, skip=()) is not None  # "the best mark"
+        if grade.attributes and not named and not (
             target is not None and target.cue == Cue.COLUMN and self._graded(target, grade)
         ):  # fmt: skip
             self.draft.orders.append(Item(None, grade=grade, near=piece))
