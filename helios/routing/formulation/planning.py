@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft, Item
+from helios.routing.formulation.names import Names, whole_names
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import (
     ROWS,
@@ -20,8 +21,8 @@ from helios.routing.formulation.plan import (
     Term,
 )
 from helios.routing.formulation.pruning import pruned, tables_read
-from helios.routing.formulation.restrictions import USED, Restrictions, contrary_of, plain_number
-from helios.routing.formulation.schema import SchemaView, TableView
+from helios.routing.formulation.restrictions import USED, contrary_of, plain_number
+from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
 
@@ -30,64 +31,15 @@ def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None
     """The plan of a draft, or None where its tables do not connect, nothing is selected or no query can say it."""
     try:
         plan = _Planner(draft, settled, schema).plan()
-        return None if plan is None else _whole_names(plan, draft, schema)
+        return None if plan is None else whole_names(plan, draft, schema)
     except PlanError:
         return None
-
-
-def _whole_names(plan: Plan, draft: Draft, schema: SchemaView) -> Plan:
-    """People by both halves of their names, unless the question asks for one, and grouped by their keys."""
-    asked = [item.piece for item in draft.select if item.piece is not None and item.piece.cue == Cue.COLUMN]
-    grouped = [item.piece for item in draft.groups if item.piece is not None]
-    if {word for piece in (*asked, *grouped) for word in piece.text.lower().split()} & HALVES:
-        return plan
-    if any(lemma(piece.text) == "name" for piece in grouped):
-        return plan  # "which name is the most common"
-    other = {
-        table.naming.ref: table.surname.ref for table in schema.tables.values()
-        if table.naming is not None and table.surname is not None
-    }  # fmt: skip
-    select: list[Term] = []
-    for term in plan.select:
-        last = other.get(term.column) if term.column is not None and term.aggregate is None else None
-        select += [term] if last is None else [term, Term(last)]
-    if len(select) == len(plan.select):
-        return plan
-    group: list[ColumnRef] = []
-    for one in plan.group:
-        group += [*(key.ref for key in schema.tables[one.table].keys), one, other[one]] if one in other else [one]
-    if plan.combined is not None:
-        operation, second = plan.combined
-        plan = plan.with_(combined=(operation, _whole_names(second, draft, schema)))
-    return plan.with_(select=tuple(dict.fromkeys(select)), group=tuple(dict.fromkeys(group)))
 
 
 WHOLE = 0.9
 """A score from which a name is said in full."""
 SHARED = {stem(word) for word in ("shared", "common", "same")}
 """Words of values that stand in two tables."""
-PEOPLE = frozenset(
-    [
-        "person",
-        "student",
-        "patient",
-        "guest",
-        "client",
-        "staff",
-        "people",
-        "human",
-        "man",
-        "woman",
-        "friend",
-        "pilot",
-        "coach",
-        "chef",
-    ]
-)
-HALVES = frozenset(["first", "last", "forename", "forenames", "surname", "surnames", "given", "family", "middle"])
-"""Words that ask for a half of a person's name."""
-DOING = ("er", "or", "ist", "ian", "ee")
-"""What names of people end with."""
 VERBS = ("live", "have", "own")
 """Verbs that tables of links are called by."""
 WAYS = {
@@ -97,7 +49,7 @@ WAYS = {
 """What schemas call the two ends of what goes from one place to another."""
 
 
-class _Planner(Restrictions):
+class _Planner(Names):
     def plan(self) -> Plan | None:
         across = self._across()
         if across is not None:
@@ -266,18 +218,6 @@ class _Planner(Restrictions):
             self._many(plan.select[0].column.table, t) for t in plan.tables if plan.select[0].column
         )
 
-    def _kind_named(self, select: Sequence[Term]) -> ColumnRef | None:
-        """The names of things of a kind, beside what is theirs: "all alloys with their suppliers"."""
-        first = [p for p in self.draft.pieces if p.cue not in (Cue.WORD, Cue.DISTINCT)][:2]
-        if [p.cue for p in first] != [Cue.ASK, Cue.VALUE] or lemma(first[1].text) == first[1].text.lower():
-            return None
-        tables = {term.column.table for term in select if term.column is not None and term.aggregate is None}
-        owned = any(p.text in ("their", "its") for p in self.draft.pieces)
-        if not owned or len(tables) != 1 or not any(link.table in tables for link in first[1].values):
-            return None
-        naming = self.schema.tables[next(iter(tables))].naming
-        return naming.ref if naming is not None and Term(naming.ref) not in select else None
-
     def _which(self, plan: Plan) -> bool:
         """Whether it is asked which things they are, so that all columns are of what stands behind "which"."""
         first = [p for p in self.draft.pieces if p.cue not in (Cue.WORD, Cue.DISTINCT)][:2]
@@ -406,54 +346,6 @@ class _Planner(Restrictions):
             column = self._doer(table) or (described.ref if described is not None else column)
         return Term(column, aggregate) if column is not None else None
 
-    def _who(self) -> ColumnRef | None:
-        """Whose names "who" asks for where the question names no people: the members, of "who borrowed the drill"."""
-        first = next((p for p in self.draft.pieces if p.cue != Cue.WORD), None)
-        chosen = [item for item in self.draft.select if item.aggregate is None and not item.provisional]
-        if first is None or first.cue != Cue.ASK or first.text != "who" or chosen:
-            return None
-        people = [name for name, table in self.schema.tables.items() if self._people(table)]
-        spoken = [t for piece in self.draft.mentions for t in piece.tables[:1]]
-        spoken += [column.table for part in self.draft.filters if (column := self.settled.of(part)) is not None]
-        absent = [link.table for piece, _ in self.draft.absent for link in piece.columns[:1]]
-        if not spoken and absent and self._people(self.schema.tables[absent[0]]):
-            return self._naming(absent[0])
-        if not spoken or any(table in people for table in spoken):
-            return None
-        ways = {name: path for name in people if (path := self.schema.path(spoken[:1], name, self.said))}
-        told = [name for name, path in ways.items() if any(self._tells(join) for join in path)]
-        lengths = sorted(len(path) for path in ways.values())
-        nearest = [name for name, path in ways.items() if len(path) == lengths[0]]
-        alone = len(ways) == 1 or (len(nearest) == 1 and lengths[1] > lengths[0] + 1)
-        meant = nearest if alone else told
-        return self._naming(meant[0]) if len(meant) == 1 else None
-
-    def _tells(self, join: Join) -> bool:
-        """Whether the question's verbs name a table or a column on a way."""
-        named = (*self.schema.tables[join.right.table].words, *self.schema.column(join.left).words)
-        return bool(self.said & {stem(word) for word in named})
-
-    def _people(self, table: TableView) -> bool:
-        """Whether a table's rows are people, who have names."""
-        if table.naming is None:
-            return False
-        whole = table.surname is not None or table.naming.words == ("full", "name")
-        return whole or _person(table.words)
-
-    def _doer(self, table: str) -> ColumnRef | None:
-        """Who does what a table's rows are, where "who" asks and only these are named: the keeper of a garden."""
-        if not any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces[:2]):
-            return None
-        if len({p.tables[0] for p in self.draft.mentions if p.tables}) > 1 or _person(self.schema.tables[table].words):
-            return None
-        owners = dict.fromkeys(key.table for own, key in self.schema.refers if own.table == table != key.table)
-        doers = [name for name in owners if _person(self.schema.tables[name].words)] or list(owners)
-        naming = self.schema.tables[doers[0]].naming if len(doers) == 1 else None
-        if naming is None:
-            return None
-        self._need([table])
-        return naming.ref
-
     def _listed(self, column: ColumnRef) -> str:
         """The table that has a row for each of what is counted: models are those of the list that cars refer to."""
         words = self.schema.column(column).words
@@ -462,48 +354,12 @@ class _Planner(Restrictions):
                 return other.table
         return column.table
 
-    def _called(self, column: ColumnRef) -> ColumnRef:
-        """The name of what a foreign key refers to, where it is asked who that is: the host is a person."""
-        view = self.schema.column(column)
-        if not any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces):
-            return column
-        naming = self.schema.tables[column.table].naming
-        if view.numeric and not view.key and naming is not None and (self._ordered(column) or self._compared(column)):
-            return naming.ref  # "who earns the most"
-        said = {lemma(word) for piece in self.draft.pieces for word in piece.text.lower().split()}
-        if not view.key or view.primary or not view.numeric or view.words[-1] in said & {"id", "code", "number"}:
-            return column
-        for join in self.schema.joins.get(column.table, ()):
-            naming = self.schema.tables[join.right.table].naming
-            if join.left == column and naming is not None:
-                return naming.ref
-        return column
-
-    def _ordered(self, column: ColumnRef) -> bool:
-        """Whether a superlative is all that a column is named for."""
-        pieces = {id(item.piece) for item in self.draft.select}
-        return len(pieces) == 1 and any(self.settled.of(item) == column for item in self.draft.orders) and all(
-            id(item.piece) in pieces for item in self.draft.orders
-        )  # fmt: skip
-
-    def _compared(self, column: ColumnRef) -> bool:
-        """Whether the only column that is asked for is one that is compared: "who earns more than the average"."""
-        return len(self.draft.select) == 1 and any(self.settled.of(part) == column for part in self.draft.filters)
-
     def _amount(self, item: Item, column: ColumnRef | None) -> bool:
         """Whether a "number of" is stored in a column instead of being counted."""
         if column is None or item.distinct or item.piece is None or item.piece.cue != Cue.COLUMN:
             return False
         view = self.schema.column(column)
         return view.numeric and not view.key
-
-    def _key(self, table: str) -> ColumnRef | None:
-        view = self.schema.tables[table]
-        return view.keys[0].ref if view.keys else view.columns[0].ref if view.columns else None
-
-    def _naming(self, table: str) -> ColumnRef | None:
-        naming = self.schema.tables[table].naming
-        return naming.ref if naming is not None else self._key(table)
 
     def _group(self, select: list[Term], plain: list[ColumnRef]) -> list[ColumnRef]:
         group: list[ColumnRef] = []
@@ -651,8 +507,3 @@ class _Planner(Restrictions):
         """Whether a table is reached only through one whose rows must not exist."""
         path = self.schema.path(self.needed[:1], table) if self.needed else None
         return any(join.right.table in absent for join in path or ())
-
-
-def _person(words: Sequence[str]) -> bool:
-    """Whether a table's rows are people, by its name."""
-    return words[-1] in PEOPLE or words[-1].endswith(DOING)
