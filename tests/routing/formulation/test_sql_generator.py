@@ -69,6 +69,26 @@ def test_question_is_answered_as_the_gold_query_answers_it(sources, generator, d
     assert rows_match(found.rows, expected.rows, ordered=is_ordered(gold)), f"{best.query.text}\n{best.explanation}"
 
 
+def test_the_same_questions_over_duckdb(tmp_path, generator):
+    """Which wants every plain column among the groups."""
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "regatta.duckdb")) as connection:
+        connection.execute((DATABASES / "regatta.sql").read_text(encoding="utf-8"))
+    file = tmp_path / "sources.yaml"
+    file.write_text(yaml.safe_dump({"sources": {"r": {"kind": "duckdb", "path": str(tmp_path / "regatta.duckdb")}}}))
+    cases = [(case[1], case[2]) for case in CASES if case[0] == "regatta"]
+    cases.append(
+        ("How many races has each sailor entered?", "SELECT count(*), first_name, last_name FROM sailor "
+         "JOIN race_entry USING (sailor_id) GROUP BY sailor_id, first_name, last_name")
+    )  # fmt: skip
+    with Registry.open(file) as registry:
+        source = registry.source("r")
+        for question, gold in cases:
+            best = generator.formulate(question, source)[0]
+            found, expected = source.execute(best.query), source.execute(NativeQuery(Language.SQL, gold))
+            assert rows_match(found.rows, expected.rows, ordered=is_ordered(gold)), f"{question}: {best.query.text}"
+
+
 @pytest.mark.parametrize(
     "question",
     [
