@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from helios.routing.formulation.graph_columns import dated, is_epoch, is_list, number_as_text
-from helios.routing.formulation.graph_pattern import PatternBuilder
+from helios.routing.formulation.graph_pattern import PAST, PatternBuilder
 from helios.routing.formulation.graph_plan import Condition, Hop, Item, Operator
 from helios.routing.formulation.graph_vocabulary import PERSON_WORDS, GraphVocabulary, Kind, Mention
 from helios.routing.formulation.question_cues import (
@@ -42,7 +43,9 @@ class ConditionReading:
             replace(m, kind=Kind.WORD) if m.kind is Kind.VALUE and not m.exact and m.word in FILLERS else m for m in row
         ])  # fmt: skip
         self.vocabulary = vocabulary
-        self.builder = PatternBuilder(vocabulary.schema)
+        words = [m.word for m in self.row]
+        past = bool(PAST & set(words)) or any(pair == ("used", "to") for pair in pairwise(words))
+        self.builder = PatternBuilder(vocabulary.schema, past=past)
         self.used: set[int] = set()
         self.conditions: list[Condition] = []
         self.absent: list[Hop] = []
@@ -172,7 +175,12 @@ class ConditionReading:
         """Whether the root is what something of its own label does something to: papers that are cited."""
         mention = self.row[i]
         ends = self.vocabulary.relationships[mention.name]
-        if not ends.start == ends.end == self.builder.label(self.root) or not _participle(mention.word):
+        if not ends.start == ends.end == self.builder.label(self.root):
+            return False
+        did = next((j for j in range(self.root_at + 1, i) if self.row[j].word in ("did", "does", "do")), None)
+        if did is not None and any(m.kind is Kind.VALUE for m in self.row[did + 1 : i]):
+            return True  # "which coaches did Ada Moe mentor"
+        if not _participle(mention.word):
             return False
         after = self.row[i + 1].word if i + 1 < len(self.row) else ""
         graded = bool(i) and self.row[i - 1].word in MOST | LEAST

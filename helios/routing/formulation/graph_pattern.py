@@ -9,6 +9,8 @@ from helios.sources.descriptor import GraphSchema, RelationshipType
 
 MUTUAL = ("connect", "link", "border", "adjoin", "neighbour", "neighbor", "marry", "join")
 """Verbs of relationships that hold in both directions."""
+PAST = frozenset(["former", "formerly", "past", "previous", "previously", "ex"])
+"""Words of relationships that were, which are not meant where nothing is said."""
 
 
 def _mutual(type_: str) -> bool:
@@ -23,6 +25,8 @@ class PatternBuilder:
     schema: GraphSchema
     nodes: list[Node] = field(default_factory=list)
     hops: list[Hop] = field(default_factory=list)
+    past: bool = False
+    """Whether the question speaks of what was before: former players."""
     guesses: int = 0
     """Relationships that the question did not name, where there was more than one choice."""
 
@@ -128,5 +132,7 @@ class PatternBuilder:
         return max(fitting, key=lambda r: ((r.start in present) + (r.end in present), r.count))
 
     def _neighbours(self, label: str) -> list[tuple[str, RelationshipType]]:
-        by_count = sorted(self.schema.relationships, key=lambda r: -r.count)
+        by_count = sorted(
+            self.schema.relationships, key=lambda r: (bool(PAST & set(name_words(r.name))) != self.past, -r.count)
+        )
         return [(r.end, r) for r in by_count if r.start == label] + [(r.start, r) for r in by_count if r.end == label]

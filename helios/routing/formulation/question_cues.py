@@ -86,13 +86,14 @@ ADJECTIVES: dict[str, tuple[tuple[str, ...], bool]] = {
     "shortest": (("length", "duration", "runtime", "distance", "minutes", "hours", "days"), False),
     "tallest": (("height",), True),
     "heaviest": (("weight",), True),
-    "largest": (("size", "area", "population"), True),
+    "largest": (("size", "area", "population", "capacity"), True),
+    "valuable": (("value", "worth"), True),
 }  # fmt: skip
 """What an adjective in a superlative compares, and whether the largest values come first."""
 COMPARED: dict[str, tuple[str, ...]] = {
     "longer": ("length", "duration", "runtime", "distance"), "shorter": ("length", "duration", "runtime", "distance"),
     "older": ("age",), "younger": ("age",), "cheaper": ("price", "cost", "fare", "fee"), "taller": ("height",),
-    "heavier": ("weight",), "faster": ("speed",), "bigger": ("size", "area", "population"),
+    "heavier": ("weight",), "faster": ("speed",), "bigger": ("size", "area", "population", "capacity"),
     "larger": ("size", "area", "population", "capacity"), "smaller": ("size", "area", "population", "capacity"),
 }  # fmt: skip
 """What an adjective in a comparative compares."""
