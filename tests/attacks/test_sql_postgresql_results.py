@@ -102,8 +102,9 @@ def test_a_server_that_does_not_stop_is_told_to_end_and_this_is_said(executor, s
     assert executor.execute(sql("SELECT 1")).rows == ((1,),)
     asked = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'reader' AND state = 'active'"
     for _ in range(600):
-        if server.run(asked) == [(0,)]:
+        if server.run(asked) == [(0,)]:  # the executor's own connection may be at work in the moment after
             break
         sleep(0.1)
-    assert server.run(asked) == [(0,)]
+    else:
+        pytest.fail("the process at the server runs on")
     assert "runs on past its end" in caplog.text
