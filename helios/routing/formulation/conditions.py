@@ -148,10 +148,8 @@ class ConditionReader:
         operator = self.like or self.compare or Operator.EQ
         behind = [p.text for p in self.pieces[self.i : self.i + 2]]
         if piece.quoted and operator is Operator.EQ and behind[:1] == ["in"] and behind[1:] in (["them"], ["it"]):
-            operator, self.subject = (
-                Operator.CONTAINS,
-                self.subject or self.last_column,
-            )  # "songs with "Winter" in them"
+            operator = Operator.CONTAINS  # "songs with "Winter" in them"
+            self.subject = self.subject or self.last_column
         stored = {link.column for link in piece.values}
         if self.subject is None or (stored and not stored & {link.column for link in self.subject.columns}):
             used = self.last_filter is not None and self.last_filter.subject is self.subject and not piece.quoted

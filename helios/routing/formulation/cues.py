@@ -66,6 +66,8 @@ class Pattern:
     payload: object = None
 
 
+OWNERS = ("its", "their", "his", "her")
+"""Words that say whose something is."""
 _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
     # comparatives, superlatives, more?, attributes, attributes that run the other way
     ("older", "oldest eldest", True, "age", "birth born founded built year_built launched opened established"),

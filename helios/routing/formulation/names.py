@@ -9,24 +9,11 @@ from helios.routing.formulation.restrictions import Restrictions
 from helios.routing.formulation.schema import SchemaView, TableView
 from helios.routing.formulation.words import lemma, stem
 
-PEOPLE = frozenset(
-    [
-        "person",
-        "student",
-        "patient",
-        "guest",
-        "client",
-        "staff",
-        "people",
-        "human",
-        "man",
-        "woman",
-        "friend",
-        "pilot",
-        "coach",
-        "chef",
-    ]
-)
+PEOPLE = frozenset((
+    "person", "student", "patient", "guest", "client", "staff", "people", "human", "man", "woman", "friend", "pilot",
+    "coach", "chef",
+))  # fmt: skip
+"""Names of people that do not end like the others."""
 DOING = ("er", "or", "ist", "ian", "ee")
 """What names of people end with."""
 HALVES = frozenset(["first", "last", "forename", "forenames", "surname", "surnames", "given", "family", "middle"])

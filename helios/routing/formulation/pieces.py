@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from helios.routing.formulation.cues import Cue, Pattern, cues_at
+from helios.routing.formulation.cues import Cue, Grade, Pattern, cues_at
 from helios.routing.formulation.linking import FLAG, Link
 from helios.routing.formulation.words import Token
 
 SMALL = (Cue.PREPOSITION, Cue.AND, Cue.OR, Cue.RELATIVE, Cue.TIMES)
 NEAR = 0.55
 """Links of one span whose scores are this close are all kept."""
-PAID = 0.6
-"""What "best paid" is worth beside a column that is called by a word of it."""
+GRADED = 0.6
+"""What "best paid" or "most expensive" is worth beside a column that is called by a word of it."""
 PARTLY = 0.6
 """A score of a name below which a word that is stored as it stands is that value."""
 PERHAPS = 0.3
@@ -75,8 +75,8 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
             after = best[start + len(pattern.words)]
             small = pattern.cue in SMALL and len(pattern.words) == 1
             worth = (0.17 if small else 0.55) * len(pattern.words) - 0.05
-            if pattern.cue == Cue.SUPERLATIVE and pattern.words[-1] == "paid":
-                worth += PAID
+            if len(pattern.words) > 1 and isinstance(pattern.payload, Grade) and pattern.payload.attributes:
+                worth += GRADED
             options.append((worth + after[0], [_cue(tokens, start, pattern), *after[1]]))
         for end, worth, piece in by_start.get(start, ()):
             options.append((worth + best[end][0], [piece, *best[end][1]]))

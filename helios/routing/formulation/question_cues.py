@@ -97,24 +97,10 @@ COMPARED: dict[str, tuple[str, ...]] = {
     "larger": ("size", "area", "population", "capacity"), "smaller": ("size", "area", "population", "capacity"),
 }  # fmt: skip
 """What an adjective in a comparative compares."""
-NEGATIONS = frozenset(
-    [
-        "not",
-        "no",
-        "never",
-        "without",
-        "none",
-        "isn't",
-        "aren't",
-        "hasn't",
-        "haven't",
-        "didn't",
-        "doesn't",
-        "weren't",
-        "don't",
-        "wasn't",
-    ]
-)
+NEGATIONS = frozenset((
+    "not", "no", "never", "without", "none", "isn't", "aren't", "wasn't", "weren't", "hasn't", "haven't", "don't",
+    "doesn't", "didn't",
+))  # fmt: skip
 COMMON = frozenset(["common", "commonly", "frequent", "frequently", "often", "popular", "used", "active", "prolific"])
 COUNTING = frozenset(["number", "count", "amount", "quantity", "total", "numbers", "counts", "times"])
 PARTS = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from helios.routing.formulation.conditions import Mode
-from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
@@ -17,31 +17,17 @@ from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
 from helios.routing.formulation.words import IRREGULAR, lemma
 
-OWNED = ("its", "their", "his", "her")
 REQUESTS = ("give", "show", "list", "return", "display", "report", "provide", "tell")
 """Words that say what is wanted after a question."""
 BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
 NAMED = ("named", "called", "titled")
 """Words that say what follows is a name, and ask for none."""
-MEASURED = frozenset(
-    [
-        "high",
-        "highest",
-        "large",
-        "least",
-        "most",
-        "low",
-        "lowest",
-        "small",
-        "big",
-        "early",
-        "earliest",
-        "late",
-        "latest",
-    ]
-)
-"""Words of directions of numbers."""
+MEASURED = frozenset((
+    "high", "highest", "large", "least", "most", "low", "lowest", "small", "big", "early", "earliest", "late",
+    "latest",
+))  # fmt: skip
+"""Words of directions of numbers and times."""
 AGGREGATES = (
     ("total", Aggregate.SUM),
     ("average", Aggregate.AVG),
@@ -403,9 +389,9 @@ class _Reader(SuperlativeReader):
 
     def _named_beside(self) -> None:
         """ "The cheapest plant and its price": the plant is wanted too."""
-        before = [p for p in self.pieces[: self.i - 1]][-3:]
+        before = self.pieces[: self.i - 1][-3:]
         chosen = self.draft.select
-        owned = before[-1:] != [] and before[-1].text in OWNED and any(p.cue == Cue.AND for p in before)
+        owned = bool(before) and before[-1].text in OWNERS and any(p.cue == Cue.AND for p in before)
         if owned and not chosen and self.draft.orders and self.draft.mentions:
             chosen.append(Item(self.draft.mentions[-1]))  # "the three largest enclosures and their areas"
         elif owned and len(chosen) == 1 and chosen[0].piece is not None and chosen[0].piece.cue == Cue.TABLE:

@@ -162,7 +162,10 @@ class SchemaView:
         self, starts: Iterable[str], goal: str, said: frozenset[str] = frozenset(),
         wanted: frozenset[str] = frozenset(),
     ) -> tuple[Join, ...] | None:  # fmt: skip
-        """The shortest joins from one of the starts to a table; of several those through `wanted` and `said` tables."""
+        """The joins of least cost (`ROLE_COST`, `PASSING`, `SPOKEN`) from one of the starts to a table.
+
+        Of several that cost the same those through `wanted` and `said` tables; None where there are none.
+        """
 
         def told(join: Join) -> tuple[bool, int]:
             name = join.right.table

@@ -10,7 +10,7 @@ from heapq import nlargest
 from itertools import product
 from math import prod
 
-from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.dates import DATE, YEARS
 from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
@@ -38,7 +38,6 @@ UNIT_SHORT = {
     "euro": "eur", "dollar": "usd", "pound": "gbp", "foot": "ft",
 }  # fmt: skip
 """How names of columns write units."""
-OWNERS = ("its", "their", "his", "her")
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
 
