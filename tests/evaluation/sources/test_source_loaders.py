@@ -226,6 +226,8 @@ def test_a_json_array_tells_the_line_of_each_element(tmp_path):
 def test_files_that_are_not_there_or_not_readable(tmp_path):
     with pytest.raises(EvaluationError, match="does not exist"):
         load_questions(tmp_path / "none.jsonl")
+    with pytest.raises(EvaluationError, match="does not exist"):
+        load_questions(tmp_path / "none")
     with pytest.raises(EvaluationError, match=r"dev\.json"):
         load_questions(tmp_path, Layout.SPIDER)
     with pytest.raises(EvaluationError, match="ends in"):

@@ -112,7 +112,7 @@ READERS: dict[str, Callable[[Path], Iterator[Numbered | RecordError]]] = {
 def any_records(path: Path) -> Iterator[Numbered | RecordError]:
     """Records of a file, read as its name ends; EvaluationError for no file, or an ending that is none of `READERS`."""
     if not path.exists():
-        raise EvaluationError(f"{path}: no such file; expected a file of questions or records")
+        raise EvaluationError(f"{path} does not exist; expected a file of questions or records")
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     if ending not in READERS:
         raise EvaluationError(f"{path}: expected a file that ends in {', '.join(READERS)} (or with .gz after it)")
