@@ -22,5 +22,4 @@ def test_searches_beside_changes(sample_index: Path):
     assert (found["exit_codes"], found["fsck"]) == ([0, 0, 0], [])
     assert found["checked"] > 0
     assert found["changes"]["write"] > 0
-    files = found["memory_mb_and_files"]
-    assert files["after"][-1][1] <= files["quiet"][-1][1]
+    assert found["files_kept"]["after"] <= found["files_kept"]["quiet"]
