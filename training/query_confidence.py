@@ -29,10 +29,10 @@ from helios.evaluation.sources.options import Layout
 from helios.evaluation.sources.questions import SourceQuestion
 from helios.evaluation.sources.trust import Pair, trust
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
-from helios.models.card import ModelCard, read_card, write_card
+from helios.models.card import ModelCard, write_card
 from helios.routing.formulation.base import Formulator
 from helios.routing.formulation.confidence import ROLE as CARD_ROLE
-from helios.routing.formulation.confidence import Chance, QueryConfidence
+from helios.routing.formulation.confidence import Chance
 from helios.routing.formulation.cypher_generator import CypherGenerator
 from helios.routing.formulation.features import GRAPH_FEATURES, TABLE_FEATURES
 from helios.routing.formulation.generator import SqlGenerator
@@ -53,27 +53,24 @@ KINDS = {"tables": TABLE_FEATURES, "graphs": GRAPH_FEATURES}
 class QueryConfidenceRecipe(Section):
     """Everything that the result depends on; the same seed gives the same numbers."""
 
-    sources: Path | None = None
-    """File of sources (`python -m helios.evaluation.sources.shared DATA OUT`)."""
-    questions: Path | None = None
-    """The folder of public data."""
+    sources: tuple[Path, ...] = ()
+    """Files of sources (`python -m helios.evaluation.sources.shared DATA OUT` writes one)."""
+    questions: tuple[Path, ...] = ()
+    """The folder of questions of each, in the layout of the folder of public data."""
     learned: tuple[str, ...] = ("spider", "spider4sparql", "graphs", "spider_more", "spider4sparql_more")
-    """Data sets that the model learns from; each of their databases is left out in turn to measure it."""
-    left_out: tuple[str, ...] = ("spider_more", "spider4sparql_more")
-    """Data sets that another model is fitted without, which is measured on them and then thrown away."""
+    """Data sets that are asked; each of their databases is left out in turn to measure the model."""
+    unread: tuple[str, ...] = ()
+    """Databases whose failures nobody has read: the model does not learn from them and is measured on them."""
     hidden: float = Field(default=0.25, ge=0.0, lt=1.0)
     """Share of the names that a question's own source hides."""
-    hidden_weight: float = Field(default=2.0, ge=0.0)
+    hidden_weight: float = Field(default=1.0, ge=0.0)
     other_weight: float = Field(default=0.2, ge=0.0)
     second_weight: float = Field(default=0.3, ge=0.0)
     """How often a lesson counts: of hidden names, of another source, of a reading that is not the first."""
-    decay: float = Field(default=0.03, gt=0.0)
-    graph_hidden_weight: float = Field(default=0.0, ge=0.0)
+    decay: float = Field(default=0.002, gt=0.0)
+    graph_hidden_weight: float = Field(default=0.3, ge=0.0)
     graph_decay: float = Field(default=0.003, gt=0.0)
     """The same for graphs: there, hidden names mostly change which property stands for a node."""
-    tables: Path | None = None
-    """A folder of an earlier model whose chances over tables are kept: learned before failures on its data were read,
-    it says of unseen databases what a new one would say too high."""
     seed: int = 13
 
 
@@ -127,24 +124,22 @@ def train_query_confidence(
 
     Nothing here uses `device`. Raises TrainingError for settings without data, and where nothing can be learned.
     """
-    if settings.sources is None or settings.questions is None:
-        raise TrainingError("query-confidence learns from questions with gold answers: set sources and questions")
-    started = time.monotonic()
-    wanted = {*settings.learned, *settings.left_out}
-    questions = [q for q in load_questions(settings.questions, Layout.SHARED) if q.dataset in wanted]
-    lessons: list[Lesson] = []
-    with Registry.open(settings.sources) as registry:
-        for number, found in enumerate(mine(questions, {s.name: s for s in registry.sources()}, settings), start=1):
-            lessons += found
-            if number % 50 == 0:
-                on_log(LogRow(number, 0, time.monotonic() - started, {"lessons": len(lessons)}))
+    if not settings.sources or len(settings.sources) != len(settings.questions):
+        raise TrainingError(
+            "query-confidence learns from questions with gold answers: set sources and, for each, questions"
+        )
+    started, lessons = time.monotonic(), list[Lesson]()
+    for file, folder in zip(settings.sources, settings.questions, strict=True):
+        questions = [q for q in load_questions(folder, Layout.SHARED) if q.dataset in settings.learned]
+        questions = [replace(q, dataset=f"{q.dataset} of {folder.name}") for q in questions]
+        with Registry.open(file) as registry:
+            for number, found in enumerate(mine(questions, {s.name: s for s in registry.sources()}, settings), start=1):
+                lessons += found
+                if number % 50 == 0:
+                    on_log(LogRow(number, 0, time.monotonic() - started, {"lessons": len(lessons)}))
+    if missing := set(settings.unread) - {lesson.database for lesson in lessons}:
+        raise TrainingError(f"unread: no question is of {', '.join(sorted(missing))}")
     chances, scores = fit(lessons, settings)
-    if settings.tables is not None:
-        chances["tables"] = QueryConfidence.load(settings.tables).tables
-        before = read_card(settings.tables, CARD_ROLE).scores
-        scores = {name: value for name, value in before.items() if "graphs" not in name} | {
-            name: value for name, value in scores.items() if "graphs" in name
-        }
     out.mkdir(parents=True, exist_ok=True)
     write_card(out, _card(settings, chances, scores, time.monotonic() - started))
     return scores
@@ -200,27 +195,27 @@ def _lessons(
 
 
 def fit(lessons: Sequence[Lesson], settings: QueryConfidenceRecipe) -> tuple[dict[str, Chance], dict[str, float]]:
-    """The models of what is learned from; scores on what is left out, and on each database left out in turn."""
+    """The models of what is learned from; scores on what nobody has read, and on each database left out in turn."""
     scores: dict[str, float] = {}
     chances = {}
     for kind in KINDS:
         known = [lesson for lesson in lessons if lesson.kind == kind]
-        learned = [lesson for lesson in known if lesson.dataset in settings.learned]
+        learned = [lesson for lesson in known if lesson.database not in settings.unread]
         if len({lesson.right for lesson in learned}) < 2:
             raise TrainingError(
                 f"{kind}: no right and wrong queries to learn from; are the sources those of the questions?"
             )
         chances[kind] = fit_chance(learned, settings)
-        unseen = [lesson for lesson in known if lesson.dataset in settings.left_out]
-        others = [lesson for lesson in learned if lesson.dataset not in settings.left_out]
-        if unseen and others:
-            apart = fit_chance(others, settings)
-            scores |= _scores("unseen", unseen, lambda lesson, chance=apart: chance)
+        scores |= _scores(
+            "unread",
+            [lesson for lesson in known if lesson.database in settings.unread],
+            lambda _, chance=chances[kind]: chance,
+        )
         turns = {
-            database: fit_chance([lesson for lesson in known if lesson.database != database], settings)
-            for database in dict.fromkeys(lesson.database for lesson in known)
+            database: fit_chance([lesson for lesson in learned if lesson.database != database], settings)
+            for database in dict.fromkeys(lesson.database for lesson in learned)
         }
-        scores |= _scores("left out in turn", known, lambda lesson, turns=turns: turns[lesson.database])
+        scores |= _scores("left out in turn", learned, lambda lesson, turns=turns: turns[lesson.database])
     return chances, scores
 
 
@@ -246,13 +241,14 @@ def _scores(name: str, lessons: Sequence[Lesson], chance: Callable[[Lesson], Cha
     scores: dict[str, float] = {}
     for dataset in dict.fromkeys(lesson.dataset for lesson in lessons):
         own = [lesson for lesson in lessons if lesson.dataset == dataset and lesson.how == OWN]
-        for rule in ("right", "accepted") if dataset == "graphs" else ("right",):
+        for rule in ("right", "accepted") if lessons[0].kind == "graphs" else ("right",):
             pairs = surest(own, chance, rule)
             found = trust(pairs)
             prefix = f"{name}, {dataset}{', a person' if rule == 'accepted' else ''}"
             scores |= {
                 f"{prefix}: match": float(np.mean([right for _, right in pairs])),
                 f"{prefix}: calibration error": found.calibration_error,
+                f"{prefix}: calibration error by chance": found.error_by_chance,
                 f"{prefix}: right of the surest half": found.precision_of_half,
                 f"{prefix}: answered at 88 % right": found.answered_at_88,
             }
@@ -301,11 +297,11 @@ def _card(
         summary="The chance that a query which no language model wrote is right, from what can be seen of it.",
         base="none",
         data=(),
-        settings=settings.model_dump(mode="json", exclude={"sources", "questions", "tables"}),
+        settings=settings.model_dump(mode="json", exclude={"sources", "questions"}),
         scores=dict(scores),
         limits=f"English. Learned from {', '.join(settings.learned)}, with answers of dev questions as labels, with "
-        "names hidden and from other sources; the generators' rules were written while failures on these were read. "
-        "Graphs: a query counts as right where a person would accept it.",
+        "names hidden and from other sources; the generators' rules were written while failures on most of these were "
+        "read. Graphs: a query counts as right where a person would accept it.",
         seconds=seconds,
         values={n: {"weights": dict(c.weights), "intercept": c.intercept} for n, c in chances.items()},
     )  # fmt: skip

@@ -15,6 +15,9 @@ from helios.errors import IndexFormatError, IndexLockedError
 
 LOCK_FILE = ".lock"
 _SECONDS_BETWEEN_TRIES = 0.05
+_SECONDS_FOR_OTHERS = 1.5 * _SECONDS_BETWEEN_TRIES
+_let_go: dict[Path, float] = {}
+"""When this process last let go of a lock: one change after another in a loop would keep all others waiting."""
 
 
 class WriteLock:
@@ -22,7 +25,8 @@ class WriteLock:
 
     The lock belongs to the open file, so the kernel frees it when the process ends in any way. The file
     itself stays, with the last holder's process id and host. Raises IndexLockedError where it is held, and is still
-    held after `wait` seconds.
+    held after `wait` seconds. A process that may wait and has only just let go leaves those who wait a moment first, so
+    that each of them has its turn.
     """
 
     def __init__(self, directory: Path, *, wait: float = 0.0) -> None:
@@ -41,6 +45,8 @@ class WriteLock:
             raise IndexLockedError(f"{self.path.parent}: this process already holds the write lock")
         descriptor = _open_lock_file(self.path)
         deadline = time.monotonic() + self.wait
+        if self.wait:
+            time.sleep(max(0.0, _let_go.get(self.path, 0.0) + _SECONDS_FOR_OTHERS - time.monotonic()))
         while not _try_lock(descriptor):
             if time.monotonic() >= deadline:
                 os.close(descriptor)
@@ -64,6 +70,7 @@ class WriteLock:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+            _let_go[self.path] = time.monotonic()
 
     def __enter__(self) -> "WriteLock":
         self.acquire()

@@ -25,6 +25,17 @@ time.sleep(60)
 """
 
 
+AGAIN_AND_AGAIN = """
+import sys, time
+from pathlib import Path
+from helios.index.lock import WriteLock
+while True:
+    with WriteLock(Path(sys.argv[1]), wait=60.0):
+        print("held", flush=True)
+        time.sleep(0.3)
+"""
+
+
 def holder(directory: Path, after: str = "") -> subprocess.Popen[str]:
     """Another process that holds the lock and waits."""
     process = subprocess.Popen(
@@ -105,3 +116,19 @@ def test_unreadable_holder_is_still_a_clear_error(tmp_path: Path):
 def test_folder_that_cannot_be_locked(tmp_path: Path):
     with pytest.raises(IndexFormatError, match=re.escape(str(tmp_path / "absent"))):
         WriteLock(tmp_path / "absent").acquire()
+
+
+def test_a_process_that_writes_on_and_on_lets_others_have_their_turn(tmp_path: Path):
+    """Without a pause between its changes a wait of 100 tries met a free lock only by luck."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", AGAIN_AND_AGAIN, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    with writer:
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "held\n"
+            for _ in range(5):
+                with WriteLock(tmp_path, wait=10.0):
+                    pass
+        finally:
+            writer.kill()

@@ -67,6 +67,12 @@ def test_weights_follow_what_was_right_and_each_database_is_left_out_in_turn():
     assert scores["left out in turn, spider: match"] == 0.5
     assert scores["left out in turn, spider: right of the surest half"] == 1.0
     assert scores["left out in turn, graphs, a person: match"] == 0.25
+    known, unread = fit([*lessons, *graphs], QueryConfidenceRecipe(unread=("d1",)))
+    assert (
+        known["tables"]
+        == fit([one for one in lessons if one.database != "d1"] + graphs, QueryConfidenceRecipe())[0]["tables"]
+    )
+    assert unread["unread, spider: match"] == 0.5
     with pytest.raises(TrainingError, match="tables: no right and wrong"):
         fit(graphs, QueryConfidenceRecipe())
 
@@ -78,5 +84,5 @@ def test_the_surest_query_of_a_question_counts():
 
 
 def test_settings_without_data_are_refused(tmp_path):
-    with pytest.raises(TrainingError, match="set sources and questions"):
+    with pytest.raises(TrainingError, match="set sources and, for each, questions"):
         train(QueryConfidenceRecipe(), tmp_path)

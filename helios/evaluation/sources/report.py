@@ -206,7 +206,8 @@ def _trust_lines(found: Mapping[str, Trust]) -> list[RenderableType]:
     for name, one in found.items():
         tenths = ", ".join(f"{t.said:.0%} → {t.right:.0%} ({t.count})" for t in one.tenths)
         lines.append(Text(
-            f"{name}: said → right (questions): {tenths}; calibration error {one.calibration_error:.1%}, "
+            f"{name}: said → right (questions): {tenths}; calibration error {one.calibration_error:.1%} "
+            f"({one.error_by_chance:.1%} by chance), "
             f"right of the surest half {one.precision_of_half:.1%}, answered at 88 % right {one.answered_at_88:.1%}"
         ))  # fmt: skip
     return lines

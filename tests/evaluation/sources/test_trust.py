@@ -19,3 +19,10 @@ def test_equal_confidences_are_answered_together():
     assert trust([(0.9, True), (0.9, False)]).answered_at_88 == 0.0
     with pytest.raises(ValueError, match="no questions"):
         trust([])
+
+
+def test_few_questions_make_an_error_by_chance():
+    few, many = ([(0.7, k % 10 < 7) for k in range(n)] for n in (10, 1000))
+    assert trust(many).calibration_error == pytest.approx(0.0)
+    assert 0.08 < trust(few).error_by_chance < 0.16
+    assert trust(many).error_by_chance < 0.02
