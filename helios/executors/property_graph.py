@@ -15,13 +15,15 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
-from helios.executors.cypher.catalog import KEY, OTHER, GraphCatalog, read_catalog, table_labels
+from helios.executors.cypher.catalog import KEY, OTHER, GraphCatalog, literal, quoted, read_catalog, table_labels
 from helios.executors.cypher.dialect import WHOLE, LadybugRenderer
 from helios.executors.cypher.guard import CheckedQuery, can_limit, check
+from helios.executors.cypher.seen import SeenProperties
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
 
@@ -50,10 +52,17 @@ class PropertyGraphExecutor:
 
     language = Language.CYPHER
 
-    def __init__(self, path: Path, limits: Limits | None = None, *, workers: int = 2) -> None:
+    def __init__(
+        self, path: Path, limits: Limits | None = None, *, workers: int = 2,
+        seen: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:  # fmt: skip
+        """`seen`: labels, types and properties to `include`, `exclude` and `mask`, where not all may be seen."""
         self.path = path.expanduser().resolve()
         self.limits = limits or Limits()
-        self._engine = Engine("helios.executors.property_graph:open_session", {"path": str(self.path)})
+        options: dict[str, Any] = {"path": str(self.path)}
+        if seen:
+            options["seen"] = {**{name: list(patterns) for name, patterns in seen.items()}, "key": token_hex(16)}
+        self._engine = Engine("helios.executors.property_graph:open_session", options)
         self._workers = workers
         self._pool = WorkerPool(self._engine, size=workers)
         self._catalog: GraphCatalog | None = None
@@ -106,20 +115,23 @@ def translate(checked: CheckedQuery, catalog: GraphCatalog, parameters: Mapping[
 
 
 def open_session(options: Mapping[str, Any]) -> "LadybugSession":
-    """Open a ladybug database in a worker; SourceUnavailable where it cannot be opened."""
+    """Open a ladybug database, or a copy of what may be seen of it, in a worker; SourceUnavailable otherwise."""
     import ladybug
 
+    path = options["path"]
     try:
         database = ladybug.Database(
-            options["path"],
-            read_only=True,
-            buffer_pool_size=BUFFER_BYTES,
-            max_db_size=DATABASE_BYTES,
-            max_num_threads=1,
+            path, read_only=True, buffer_pool_size=BUFFER_BYTES, max_db_size=DATABASE_BYTES, max_num_threads=1
         )
-        return LadybugSession(database)
+        session = LadybugSession(database)
+        if not options.get("seen"):
+            return session
+        catalog = read_catalog(session.run(CATALOG, {})[1])
+        seen = LadybugSession(SeenProperties.of(options["seen"]).copied(session.connection, catalog))
+        database.close()
+        return seen
     except (RuntimeError, OSError, ValueError) as error:
-        raise SourceUnavailable(f"{options['path']}: ladybug cannot open it ({error})") from error
+        raise SourceUnavailable(f"{path}: ladybug cannot open it ({error})") from error
 
 
 class LadybugSession:
@@ -128,11 +140,11 @@ class LadybugSession:
     def __init__(self, database: Any) -> None:
         import ladybug
 
-        self._connection: Any = ladybug.Connection(database, num_threads=1)
+        self.connection: Any = ladybug.Connection(database, num_threads=1)
         self._lookups: Any = ladybug.Connection(database, num_threads=1)
-        self._connection.execute(f"CALL var_length_extend_max_depth={LONGEST_PATH}")
+        self.connection.execute(f"CALL var_length_extend_max_depth={LONGEST_PATH}")
         # ladybug 0.22 pushes a join's mask below WITH … LIMIT, which then counts other rows
-        self._connection.execute("CALL enable_semi_mask=false")
+        self.connection.execute("CALL enable_semi_mask=false")
         self._labels: dict[str, tuple[str, ...]] = {}
         self._keys: dict[str, str] = {}
         self._tables: dict[int, str] = {}
@@ -160,10 +172,10 @@ class LadybugSession:
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            return self._connection.execute(self._connection.prepare(text, given), given)
+            return self.connection.execute(self.connection.prepare(text, given), given)
 
     def _check_plan(self, text: str) -> None:
-        with closing(self._connection.execute("EXPLAIN LOGICAL " + text)) as result:
+        with closing(self.connection.execute("EXPLAIN LOGICAL " + text)) as result:
             plan = result.get_next()[0]
         for operator in operators(plan):
             if operator not in OPERATORS:
@@ -256,7 +268,7 @@ class LadybugSession:
         ):
             if kind not in ("NODE", "REL"):
                 continue
-            columns = list(self._all(f"CALL table_info({_text(table)}) RETURN *"))
+            columns = list(self._all(f"CALL table_info({literal(table)}) RETURN *"))
             properties = {column[1]: column[2] for column in columns if column[1] not in (KEY, OTHER)}
             self._spelled[table] = {column.casefold(): column for column in properties}
             key = next((column[1] for column in columns if kind == "NODE" and column[4]), "")
@@ -265,12 +277,12 @@ class LadybugSession:
                 self._labels[table], self._keys[table] = table_labels(table, comment), key
                 self._tables[self._number(table)] = table
             else:
-                pairs = [row[:2] for row in self._all(f"CALL show_connection({_text(table)}) RETURN *")]
+                pairs = [row[:2] for row in self._all(f"CALL show_connection({literal(table)}) RETURN *")]
             yield kind, number, table, comment, json.dumps(properties), key, json.dumps(pairs)
 
     def _number(self, table: str) -> int:
         """The number that internal ids have for a table; -1 for one without nodes."""
-        rows = self._all(f"MATCH (n:`{table.replace('`', '``')}`) RETURN id(n) LIMIT 1")
+        rows = self._all(f"MATCH (n:{quoted(table)}) RETURN id(n) LIMIT 1")
         return int(next((row[0]["table"] for row in rows), -1))
 
     def _all(self, text: str) -> Iterator[list[Any]]:
@@ -289,7 +301,3 @@ def operators(plan: str) -> set[str]:
             if title:
                 found.add(re.sub(r"\[\d+\]$", "", title).strip().replace(" ", "_"))
     return found - {"Logical_Plan", "Physical_Plan"}
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -44,15 +44,19 @@ class Access(Section):
 
 
 class GraphAccess(Section):
-    """What may be seen of an RDF graph on this machine: classes and predicates, as IRIs, with a prefix of the source
-    (`ex:salary`), or by what stands behind the last `#` or `/` (`salary`)."""
+    """What may be seen of a graph on this machine.
+
+    RDF: classes and predicates, as IRIs, with a prefix of the source (`ex:salary`), or by what stands behind the last
+    `#` or `/` (`salary`). Property graphs: labels and relationship types (`Person`), and properties behind one
+    (`Person.salary`).
+    """
 
     include: tuple[str, ...] = ()
-    """Classes whose resources are seen, and predicates; none: all of them."""
+    """Classes (labels) whose resources (nodes) are seen, and predicates (types, properties); none: all of them."""
     exclude: tuple[str, ...] = ()
-    """What is not to be seen of these: predicates, and all resources of a class."""
+    """What is not to be seen of these: predicates (types, properties), and all resources (nodes) of a class (label)."""
     mask: tuple[str, ...] = ()
-    """Predicates whose values never leave: they are tokens, the same for the same value."""
+    """Predicates (properties) whose values never leave: they are tokens, the same for the same value."""
 
     def limits(self) -> bool:
         """Whether it leaves anything out."""

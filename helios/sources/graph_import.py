@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from helios.errors import CorpusError, RecordError
-from helios.executors.cypher.catalog import KEY, OTHER
+from helios.executors.cypher.catalog import KEY, OTHER, literal, quoted
 from helios.sources.kinds import kind_named
 from helios.sources.modules import require_modules
 
@@ -141,24 +141,24 @@ def _write(
     try:
         for table in tables.values():
             types = _column_types(table.rows)
-            columns = "".join(f", {_name(name)} {type_}" for name, type_ in types.items())
+            columns = "".join(f", {quoted(name)} {type_}" for name, type_ in types.items())
             connection.execute(
-                f"CREATE NODE TABLE {_name(table.name)} ({KEY} STRING PRIMARY KEY{columns}, {OTHER} STRING)"
+                f"CREATE NODE TABLE {quoted(table.name)} ({KEY} STRING PRIMARY KEY{columns}, {OTHER} STRING)"
             )
-            connection.execute(f"COMMENT ON TABLE {_name(table.name)} IS {_text(table.comment)}")
+            connection.execute(f"COMMENT ON TABLE {quoted(table.name)} IS {literal(table.comment)}")
             data = _parquet(directory / "rows.parquet", table, types, (KEY,), beside)
-            connection.execute(f"COPY {_name(table.name)} FROM {_text(str(data))}")
+            connection.execute(f"COPY {quoted(table.name)} FROM {literal(str(data))}")
         for type_, pairs in relationships.items():
             rows = list(chain.from_iterable(table.rows for table in pairs.values()))
             types = _column_types(rows, reserved=(*RESERVED, "from", "to"))
             ends = {pair: tuple(tables[labels].name for labels in pair) for pair in pairs}
-            joined = ", ".join(f"FROM {_name(start)} TO {_name(end)}" for start, end in ends.values())
-            columns = "".join(f", {_name(name)} {column}" for name, column in types.items())
-            connection.execute(f"CREATE REL TABLE {_name(type_)} ({joined}{columns}, {OTHER} STRING)")
+            joined = ", ".join(f"FROM {quoted(start)} TO {quoted(end)}" for start, end in ends.values())
+            columns = "".join(f", {quoted(name)} {column}" for name, column in types.items())
+            connection.execute(f"CREATE REL TABLE {quoted(type_)} ({joined}{columns}, {OTHER} STRING)")
             for pair, table in pairs.items():
                 data = _parquet(directory / "rows.parquet", table, types, ("_src", "_dst"), beside)
-                start, end = map(_text, ends[pair])
-                connection.execute(f"COPY {_name(type_)} FROM {_text(str(data))} (from={start}, to={end})")
+                start, end = map(literal, ends[pair])
+                connection.execute(f"COPY {quoted(type_)} FROM {literal(str(data))} (from={start}, to={end})")
     except RuntimeError as error:
         raise CorpusError(f"ladybug cannot take the graph ({error})") from error
     finally:
@@ -301,11 +301,3 @@ def _properties(path: Path, line: int, record: Mapping[str, Any]) -> Mapping[str
 
 def _open(path: Path) -> IO[str]:
     return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-
-
-def _name(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.executors.property_graph import PropertyGraphExecutor
+from helios.sources.access import GraphAccess
 from helios.sources.cache import SourceCache
 from helios.sources.descriptor import GraphSchema
 from helios.sources.graph import CHECK_LIMITS, ExecutedGraph
@@ -36,15 +37,11 @@ class PropertyGraphSource(CypherSource):
     """A ladybug database; `refresh` opens the file anew."""
 
     def __init__(
-        self,
-        name: str,
-        path: Path,
-        *,
-        limits: Limits | None = None,
-        description: str = "",
-        cache: SourceCache | None = None,
-    ) -> None:
-        self._graph = PropertyGraphExecutor(path, limits)
+        self, name: str, path: Path, *, limits: Limits | None = None, description: str = "",
+        cache: SourceCache | None = None, access: GraphAccess | None = None,
+    ) -> None:  # fmt: skip
+        """`access`: what may be seen; the workers hold nothing else."""
+        self._graph = PropertyGraphExecutor(path, limits, seen=access.seen({}) if access is not None else None)
         super().__init__(name, "property_graph", self._graph, description=description, cache=cache)
 
     def refresh(self) -> None:
@@ -57,4 +54,6 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     """A property graph from its registration."""
     assert isinstance(spec, PropertyGraphSpec)
     (path,) = spec.paths(folder)
-    return PropertyGraphSource(name, path, limits=spec.limits, description=spec.description, cache=cache)
+    return PropertyGraphSource(
+        name, path, limits=spec.limits, description=spec.description, cache=cache, access=spec.access
+    )

@@ -194,6 +194,9 @@ class SparqlSpec(SourceSpec):
 class PropertyGraphSpec(_PathSpec):
     """A ladybug database."""
 
+    access: GraphAccess = GraphAccess()
+    """Which labels, relationship types and properties may be seen."""
+
 
 class BoltSpec(SourceSpec):
     """A property graph behind Bolt (Neo4j and others)."""

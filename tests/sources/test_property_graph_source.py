@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
@@ -9,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from helios.errors import CorpusError, QueryTimeout, RecordError
+from helios.errors import ConfigError, CorpusError, QueryRejected, QueryTimeout, RecordError, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.sources.descriptor import GraphSchema
 from helios.sources.descriptor_text import text
 from helios.sources.graph_import import import_graph
 from helios.sources.graph_schema import GraphReader
 from helios.sources.property_graph import PropertyGraphSource
+from helios.sources.registry import Registry
 
 GRAPH = runpy.run_path(str(Path(__file__).parents[1] / "executors/cypher_graph.py"))
 MIXED = [
@@ -163,3 +165,95 @@ def test_lines_that_cannot_be_used(
 def test_nothing_is_overwritten_unasked(folder: Path) -> None:
     with pytest.raises(CorpusError, match="exists already"):
         import_graph(folder / "nodes.jsonl.gz", folder / "edges.jsonl.gz", folder / "graph.ladybug")
+
+
+PEOPLE = [
+    {"id": "1", "labels": ["Person"], "properties": {"name": "Ann Roe", "email": "ann@example.org", "salary": 9000}},
+    {"id": "2", "labels": ["Person", "Customer"],
+     "properties": {"name": "Bob Poe", "email": "bob@example.org", "salary": "secret"}},
+    {"id": "3", "labels": ["Customer"], "properties": {"name": "Cay Loe", "email": "bob@example.org"}},
+    {"id": "4", "labels": ["Product"], "properties": {"name": "Tea", "price": 2.5}},
+]  # fmt: skip
+BOUGHT = [
+    {"src": "2", "dst": "4", "type": "BOUGHT", "properties": {"on": "2026-01-02", "card": "4000-1"}},
+    {"src": "3", "dst": "4", "type": "BOUGHT", "properties": {"on": "2026-01-03", "card": "4000-2"}},
+    {"src": "1", "dst": "2", "type": "MANAGES", "properties": {}},
+]
+EVERYTHING = ("MATCH (n) RETURN n", "MATCH (a)-[r]->(b) RETURN a, r, b", "MATCH p = (a)-[*1..2]-(b) RETURN p")
+
+
+@pytest.fixture
+def seen(tmp_path: Path):
+    """Asks a graph of people, as far as an `access` lets it be seen."""
+    for name, records in (("nodes", PEOPLE), ("edges", BOUGHT)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    import_graph(tmp_path / "nodes.jsonl", tmp_path / "edges.jsonl", tmp_path / "people.ladybug")
+    opened: list[Registry] = []
+
+    def ask(access: str, *queries: str) -> str:
+        spec = f"{{kind: property_graph, path: people.ladybug, access: {access}}}"
+        (tmp_path / "sources.yaml").write_text(f"sources:\n  people: {spec}\n", encoding="utf-8")
+        registry = Registry.open(tmp_path / "sources.yaml")
+        opened.append(registry)
+        source = registry.source("people")
+        rows = [source.execute(NativeQuery(Language.CYPHER, query)).rows for query in queries]
+        hits = source.find_values(["ann roe", "9000", "tea", "bob@example.org"])
+        return str([*rows, source.descriptor(), [hit.value for hit in hits]])
+
+    yield ask
+    for registry in opened:
+        registry.close()
+
+
+def test_what_is_excluded_of_a_graph_is_nowhere(seen):
+    said = seen("{exclude: [Person.salary, bought.CARD]}", *EVERYTHING)
+    assert not any(word in said for word in ("salary", "9000", "secret", "card", "4000"))
+    assert all(word in said for word in ("Ann Roe", "2026-01-02", "MANAGES", "Tea"))
+    said = seen("{exclude: [Customer]}", *EVERYTHING)
+    assert not any(word in said for word in ("Customer", "Bob", "Cay", "2026-01-02", "MANAGES"))
+    assert "Ann Roe" in said and "Tea" in said
+    assert "MANAGES" not in seen("{exclude: [MANAGES]}", *EVERYTHING)
+
+
+def test_what_is_included_of_a_graph_is_all_that_is_seen(seen):
+    said = seen("{include: [Customer.name, Product]}", *EVERYTHING)
+    assert all(word in said for word in ("Bob Poe", "Cay Loe", "Tea", "2.5", "2026-01-02"))
+    assert not any(word in said for word in ("Ann", "@", "salary", "secret"))
+    assert "4000" not in seen("{include: [Product, Customer, BOUGHT.on]}", *EVERYTHING)
+
+
+def test_masked_properties_of_a_graph_are_tokens_that_can_be_counted(seen):
+    said = seen("{mask: ['*.email', Person.salary]}", *EVERYTHING, "MATCH (n) RETURN n.email, count(*)")
+    assert "@" not in said and "9000" not in said and "secret" not in said and "Bob Poe" in said
+    said = seen("{mask: ['*.email']}", "MATCH (n:Customer) WITH n.email AS e, count(*) AS times RETURN times")
+    assert said.startswith("[((2,),)")
+
+
+def test_a_slip_in_the_access_of_a_graph_closes_it(seen):
+    for access in ("{exclude: [Person.salery]}", "{include: [Persons]}", "{mask: [Person]}"):
+        with pytest.raises(SourceUnavailable, match="access: "):
+            seen(access, "MATCH (n) RETURN n")
+    with pytest.raises(ConfigError, match="unknown key 'access.rows'"):
+        seen("{rows: {Person: 'salary < 1'}}", "MATCH (n) RETURN n")
+
+
+@pytest.mark.parametrize(("access", "shown"), [("mask: [Person.ssn]", True), ("exclude: [Person.ssn]", False)])
+def test_a_key_that_may_not_be_seen_still_tells_nodes_apart(tmp_path: Path, access: str, shown: bool):
+    import ladybug
+
+    with closing(ladybug.Database(tmp_path / "graph")) as database, closing(ladybug.Connection(database)) as connection:
+        connection.execute("CREATE NODE TABLE Person (ssn INT64 PRIMARY KEY, name STRING, born DATE)")
+        connection.execute("CREATE REL TABLE KNOWS (FROM Person TO Person, since INT64)")
+        connection.execute("CREATE (:Person {ssn: 77001, name: 'Ann', born: date('1990-01-02')})-[:KNOWS {since: 3}]->"
+                           "(:Person {ssn: 77002, name: 'Bob'})")  # fmt: skip
+    file = tmp_path / "sources.yaml"
+    file.write_text(f"sources: {{people: {{kind: property_graph, path: graph, access: {{{access}}}}}}}\n")
+    with Registry.open(file) as registry:
+        source = registry.source("people")
+        rows = source.execute(NativeQuery(Language.CYPHER, "MATCH (a)-[r:KNOWS]->(b) RETURN a, r, b, a.born")).rows
+        assert "7700" not in str(rows) and "'Ann'" in str(rows) and "'Bob'" in str(rows) and "1990" in str(rows)
+        assert ("ssn" in str(rows)) is shown
+        (first, known, second, _) = rows[0]
+        assert (known.start, known.end) == (first.node_id, second.node_id) and first.node_id != second.node_id
+        with pytest.raises(QueryRejected):
+            source.execute(NativeQuery(Language.CYPHER, "CREATE (:Person {name: 'Eve'})"))

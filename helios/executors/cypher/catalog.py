@@ -97,6 +97,16 @@ def read_catalog(rows: Iterable[Sequence[object]]) -> GraphCatalog:
     return GraphCatalog(tuple(nodes), tuple(relationships))
 
 
+def quoted(text: str) -> str:
+    """A name as ladybug reads it."""
+    return "`" + text.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A text as ladybug reads it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def _holds(labels: s.Labels, held: tuple[str, ...]) -> bool:
     match labels:
         case s.LabelName():
