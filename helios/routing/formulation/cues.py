@@ -75,8 +75,8 @@ _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
     ("heavier", "heaviest", True, "weight mass", ""),
     ("lighter", "lightest", False, "weight mass", ""),
     ("taller", "tallest", True, "height", ""),
-    ("longer", "longest", True, "length duration distance time runtime", ""),
-    ("shorter", "shortest", False, "length duration height distance time runtime", ""),
+    ("longer", "longest", True, "length duration distance time runtime minutes hours days", ""),
+    ("shorter", "shortest", False, "length duration height distance time runtime minutes hours days", ""),
     ("larger bigger greater", "largest biggest greatest", True, "", ""),
     ("smaller lesser", "smallest", False, "", ""),
     ("higher", "highest", True, "", ""),
@@ -127,7 +127,7 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/date back to", Cue.COMPARE, Operator.EQ),
     ("not/no/nobody/no one/nothing/never/without/don't/doesn't/didn't/isn't/aren't/wasn't/weren't/hasn't"
      "/haven't/cannot/lack/none of"
-     "/other than/except/excluding/except for/besides/not any/nor/neither", Cue.NOT, None),
+     "/other than/except/excluding/except for/besides/leave out/leaving out/ignoring/not counting/disregarding/not any/nor/neither", Cue.NOT, None),
     ("for each/each/per/every/for every/each of/for all different/of each/in each/by each/with each/grouped by"
      "/group by/for each of/respective/corresponding/broken down by", Cue.EACH, None),
     ("order by/ordered by/sort by/sorted by/ranked by/arranged by/listed by/rank by/arrange by/in order of/order of"
@@ -148,6 +148,8 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/from big to small/from long to short/from expensive to cheap"
      "/from heavy to light/from late to early/from new to old", Cue.DIRECTION, True),
     ("different/distinct/unique/various", Cue.DISTINCT, None),
+    ("each one once/each once/only once/just once/without duplicates/no duplicates/without repeats/no repeats",
+     Cue.DISTINCT, "once"),
     ("both", Cue.BOTH, None),
     ("and/as well as/along with/together with/and also/but/but also/plus/and the corresponding", Cue.AND, None),
     ("or/either", Cue.OR, None),

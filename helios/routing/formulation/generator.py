@@ -31,6 +31,7 @@ from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan, PlanError
 from helios.routing.formulation.planning import make_plan
 from helios.routing.formulation.reading import read
+from helios.routing.formulation.rephrasing import rephrased
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
 from helios.routing.formulation.sql import render
@@ -139,7 +140,7 @@ def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
     """Plans that a question may mean, best first."""
-    tokens = tokenise(question)
+    tokens = tokenise(rephrased(question))
     tokens = distribute(with_dates(tokens, whole=schema.dated), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += link_sexes(tokens, schema, links)

@@ -212,7 +212,9 @@ class _Reader(SuperlativeReader):
             self.mode = Mode.ORDER
 
     def _distinct(self, piece: Piece) -> None:
-        if self.mode == Mode.SELECT:
+        if piece.payload == "once":
+            self.draft.distinct = True
+        elif self.mode == Mode.SELECT:
             self.distinct = True
 
     def _both(self, piece: Piece) -> None:

@@ -7,6 +7,7 @@ verbs that name relationships.
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from unicodedata import combining, normalize
 
 TOKEN = re.compile(
     r"[\"“”«»](?P<double>[^\"“”«»]+)[\"“”«»]|(?<!\w)['‘’`](?P<single>[^'‘’`]+(?:['’]\w[^'‘’`]*)?)['‘’`](?!\w)"
@@ -32,7 +33,7 @@ IRREGULAR = {
     "ridden": "ride", "fought": "fight", "caught": "catch", "brought": "bring", "eaten": "eat", "beaten": "beat",
     "built": "build", "ids": "id", "buses": "bus", "indices": "index", "analyses": "analysis", "criteria": "criterion",
     "diagnoses": "diagnosis", "theses": "thesis", "crises": "crisis", "hypotheses": "hypothesis", "shelves": "shelf",
-    "knives": "knife", "wolves": "wolf",
+    "knives": "knife", "wolves": "wolf", "loaves": "loaf", "leaves": "leaf", "halves": "half", "calves": "calf",
     "colour": "color", "colours": "color", "centre": "center", "theatre": "theater",
     "programme": "program", "licence": "license", "weigh": "weight", "weighs": "weight", "weighing": "weight",
     "weighed": "weight", "gender": "gender",
@@ -154,7 +155,7 @@ def as_number(text: str) -> float | None:
 @lru_cache(20_000)
 def lemma(word: str) -> str:
     """A word in lower case and in the singular."""
-    word = word.lower().replace("isation", "ization")
+    word = _without_accents(word.lower()).replace("isation", "ization")
     if word in IRREGULAR:
         return IRREGULAR[word]
     if len(word) > 4 and word.endswith("ies"):
@@ -166,6 +167,13 @@ def lemma(word: str) -> str:
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         return word[:-1]
     return word
+
+
+def _without_accents(word: str) -> str:
+    """A café is a cafe."""
+    if word.isascii():
+        return word
+    return "".join(sign for sign in normalize("NFKD", word) if not combining(sign))
 
 
 @lru_cache(20_000)

@@ -1,0 +1,52 @@
+"""What people add to a question, in the words that the reader knows: "Which are closed? Name and town, newest first."
+
+Only wording changes here; no word of a domain, a schema or its data is known.
+"""
+
+import re
+
+from helios.retrieval.refinement.dates import MONTHS
+
+MONTH = rf"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
+SENTENCE = re.compile(r"(?<=[a-z\d)][?.!])\s+(?=[A-Z\d])")
+NO_FRAGMENT = re.compile(
+    r"\b(give|show|list|return|tell|find|display|include|exclude|count|order|sort|leave|ignore|use|do|don['’]t|does|did|i|we"
+    r"|what|which|who|whose|how|when|where|why|is|are|was|were|has|have|had|be|can|could|should|would|not|no|if|each one)\b",
+    re.IGNORECASE,
+)
+"""Words of sentences that say something, so that they do not only name what is wanted."""
+FRAGMENT_WORDS = 16
+COURTESY = re.compile(r",?\s*\b(please|thanks|thank you)\b(?=\s*[.?!]|\s*$)", re.IGNORECASE)
+ALL_THE_SAME = re.compile(
+    r",?\s*\b(?:counting|including)\b[^,;?.]*?\b(?:too|as well)\b,?|,\s*\w+ or not(?:,|(?=\s*[.?]))", re.IGNORECASE
+)
+"""What is said to make no difference: "counting the closed ones too", "paid or not"."""
+SUPERLATIVE = r"(?:\w{3,}est|most \w+|least \w+)"
+FROM_THE_TOP = re.compile(
+    rf",?\s*\b(?:(?:starting|beginning) (?:from|with)|from) the ({SUPERLATIVE})(?: one)?(?: down(?:wards)?| up(?:wards)?| on(?:wards)?)?"
+    r"(?=\s*(?:[.,;?!]|$))",
+    re.IGNORECASE,
+)
+ORDER_ALONE = re.compile(rf"[?.]\s+({SUPERLATIVE} first)\b", re.IGNORECASE)
+MONTHS_OF_A_YEAR = re.compile(
+    rf"\b(?:from |between )?({MONTH})\.? (?:to|through|until|till|and|–|-) ({MONTH})\.? (\d{{4}})\b", re.IGNORECASE
+)
+
+
+def rephrased(question: str) -> str:
+    """A question without courtesies, with requests for the columns that a fragment lists, orders and spans of months
+    spelled out."""
+    text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
+    text = MONTHS_OF_A_YEAR.sub(r"between \1 \3 and \2 \3", text)
+    text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
+    first, *rest = SENTENCE.split(text)
+    return " ".join([first, *map(_requested, rest)])
+
+
+def _requested(sentence: str) -> str:
+    """A sentence that only names what is wanted, as a request: "Name and price." """
+    if NO_FRAGMENT.search(sentence) or len(sentence.split()) > FRAGMENT_WORDS:
+        return sentence
+    wanted = re.sub(r"\s+only(?=\s*[.!]?$)", "", sentence)
+    opening = wanted.split(maxsplit=1)[0]
+    return f"Give {wanted if opening.isupper() else wanted[0].lower() + wanted[1:]}"
