@@ -63,12 +63,12 @@ class QueryConfidenceRecipe(Section):
     """Databases whose failures nobody has read: the model does not learn from them and is measured on them."""
     hidden: float = Field(default=0.25, ge=0.0, lt=1.0)
     """Share of the names that a question's own source hides."""
-    hidden_weight: float = Field(default=1.0, ge=0.0)
-    other_weight: float = Field(default=0.2, ge=0.0)
+    hidden_weight: float = Field(default=4.0, ge=0.0)
+    other_weight: float = Field(default=0.5, ge=0.0)
     second_weight: float = Field(default=0.3, ge=0.0)
     """How often a lesson counts: of hidden names, of another source, of a reading that is not the first."""
-    decay: float = Field(default=0.002, gt=0.0)
-    graph_hidden_weight: float = Field(default=0.3, ge=0.0)
+    decay: float = Field(default=0.001, gt=0.0)
+    graph_hidden_weight: float = Field(default=1.0, ge=0.0)
     graph_decay: float = Field(default=0.003, gt=0.0)
     """The same for graphs: there, hidden names mostly change which property stands for a node."""
     seed: int = 13

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.dates import DATE
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
@@ -158,7 +159,12 @@ class ConditionReader:
             self.subject = self.last_column
         if not piece.quoted and self.like is None and self.compare is not None and piece.values == ():
             return
-        self._add(Filter(self.subject, operator, piece))
+        second = self.ahead(Cue.VALUE, skip=(Cue.AND,)) if operator is Operator.BETWEEN else None
+        if second is not None and DATE.fullmatch(piece.text) and DATE.fullmatch(second.text):
+            self.consume(second)
+        else:
+            second = None
+        self._add(Filter(self.subject, operator, piece, second))
 
     def _subject_after(self, piece: Piece) -> Piece | None:
         """The column that is named after its value: "CD or DVD as their format", "the letter w in their name"."""
@@ -241,7 +247,7 @@ class ConditionReader:
 
     def _subject_follows(self) -> None:
         """ "More than 1000 feet of elevation": the column stands after its number."""
-        after = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION))
+        after = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.PREPOSITION, Cue.DISTINCT))
         graded = self.grade is not None and self.grade.attributes
         if graded and "duration" in graded and self.ahead(Cue.COLUMN, skip=()) is not None:
             graded = ()  # "longer than four days", where days are a column
@@ -257,7 +263,10 @@ class ConditionReader:
         if counted.cue == Cue.TABLE:
             self.consume(counted)
         table = counted if counted.cue == Cue.TABLE else None
-        self.draft.having.append(Counted(operator or self.compare or Operator.EQ, piece.number or 0.0, table))
+        between = [p.cue for p in self.pieces if piece.end <= p.start < counted.start]
+        compared = Counted(operator or self.compare or Operator.EQ, piece.number or 0.0, table)
+        compared.different = table is not None and Cue.DISTINCT in between
+        self.draft.having.append(compared)
         self.draft.either |= self.connective == Cue.OR and bool(self.draft.filters)
         self.compare, self.counting, self.negated, self.connective = None, False, False, Cue.AND
 

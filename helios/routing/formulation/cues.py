@@ -127,7 +127,8 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/date back to", Cue.COMPARE, Operator.EQ),
     ("not/no/nobody/no one/nothing/never/without/don't/doesn't/didn't/isn't/aren't/wasn't/weren't/hasn't"
      "/haven't/cannot/lack/none of"
-     "/other than/except/excluding/except for/besides/leave out/leaving out/ignoring/not counting/disregarding/not any/nor/neither", Cue.NOT, None),
+     "/other than/except/excluding/except for/besides/leave out/leaving out/ignoring/not counting/disregarding"
+     "/not any/nor/neither", Cue.NOT, None),
     ("for each/each/per/every/for every/each of/for all different/of each/in each/by each/with each/grouped by"
      "/group by/for each of/respective/corresponding/broken down by", Cue.EACH, None),
     ("order by/ordered by/sort by/sorted by/ranked by/arranged by/listed by/rank by/arrange by/in order of/order of"

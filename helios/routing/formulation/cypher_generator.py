@@ -15,6 +15,7 @@ from helios.routing.formulation.features import graph_features
 from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cypher
 from helios.routing.formulation.graph_reading import GraphReading
 from helios.routing.formulation.graph_vocabulary import GraphVocabulary
+from helios.routing.formulation.rephrasing import rephrased
 from helios.routing.formulation.word_forms import name_words
 from helios.sources.base import Source
 from helios.sources.descriptor import GraphSchema
@@ -34,7 +35,7 @@ class CypherGenerator:
         if not isinstance(schema, GraphSchema) or not schema.labels or asks_nothing(question):
             return []
         vocabulary = self.vocabulary(source, schema)
-        reading = GraphReading(vocabulary.read(question, source), vocabulary)
+        reading = GraphReading(vocabulary.read(rephrased(question), source), vocabulary)
         plan = reading.read()
         if plan is None:
             return []

@@ -55,6 +55,8 @@ class Counted:
     piece: Piece | None
     item: Item | None = None
     """An aggregated column that is compared instead of the count."""
+    different: bool = False
+    """Each of them counts once: "at least two different machines"."""
 
 
 @dataclass(slots=True)

@@ -77,6 +77,12 @@ def says_when(link: Link, word: str) -> bool:
     return link.column is not None and name_words(link.column.column) == (lemma(word), "on")
 
 
+def tells_when(link: Link, word: str) -> bool:
+    """Whether a column is a date or a time of what a past form says: `closed_at`, `DiscontinuedOn`, `closing_date`."""
+    words = name_words(link.column.column) if link.column is not None else ()
+    return len(words) == 2 and words[1] in ("on", "at", "date", "dt", "time") and stem(words[0]) == stem(word)
+
+
 def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
     """Spans that name tables and columns by their words."""
     links = []
@@ -109,7 +115,9 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
                 if link.column is not None or not len(words) > 1 or not _apart(plural, link.table, schema)
             ]  # fmt: skip
             links += _called_by_initials(span, start, end, schema)
-    return links
+    tables = {(link.start, link.end, link.table) for link in links if link.column is None}
+    told = {own: key.table for own, key in schema.refers if schema.column(own).words == schema.tables[key.table].words}
+    return [k for k in links if k.column not in told or (k.start, k.end, told[k.column]) not in tables]
 
 
 def distribute(tokens: Sequence[Token], schema: SchemaView) -> list[Token]:
@@ -234,7 +242,7 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
             flag is not None
             and link.whole
             and link.end <= open_from
-            and (_adjective(tokens, link, tables) or _had(tokens, link, tables))
+            and (_adjective(tokens, link, tables) or _had(tokens, link, tables) or _kind(tokens, link, schema))
         ):
             link = replace(link, score=FLAG, value=flag[0])
         links.append(link)
@@ -261,6 +269,17 @@ def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
     if not before or not any(start < link.start for start in tables):
         return False
     return before[-1] in HAS_VERBS or before[-2:-1] == ["be"]  # "sections that are taught online"
+
+
+def _kind(tokens: Sequence[Token], link: Link, schema: SchemaView) -> bool:
+    """Whether things are called by a column of yes and no: the matinees of IsMatinee, who want a newsletter."""
+    words = schema.column(link.column).words if link.column is not None else ()
+    if len(words) < 2:
+        return False
+    if words[0] == "be":
+        return tokens[link.end - 1].lemma != tokens[link.end - 1].text.lower()
+    before = tokens[link.start - 1].lemma if link.start else ""
+    return words[0] != "have" and before in ("who", "that", "which") and link.end - link.start >= len(words)
 
 
 def _adjective(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:

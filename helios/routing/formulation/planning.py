@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft, Item
+from helios.routing.formulation.itself import through_itself
 from helios.routing.formulation.names import Names, whole_names
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import (
@@ -31,7 +32,7 @@ def make_plan(draft: Draft, settled: Settled, schema: SchemaView) -> Plan | None
     """The plan of a draft, or None where its tables do not connect, nothing is selected or no query can say it."""
     try:
         plan = _Planner(draft, settled, schema).plan()
-        return None if plan is None else whole_names(plan, draft, schema)
+        return None if plan is None else whole_names(through_itself(plan, draft, schema), draft, schema)
     except PlanError:
         return None
 
@@ -57,6 +58,7 @@ class _Planner(Names):
         select, plain = self._select()
         group = self._group(select, plain)
         orders = self._orders(select)
+        select = self._counted_alike(select, orders)
         having = self._having()
         counted = bool(having) or any(order.term.aggregate is not None for order in orders)
         if counted and not group:
@@ -116,6 +118,15 @@ class _Planner(Names):
             combined = (SetOperation.INTERSECT, pruned(other, self.schema))
             plan = plan.with_(combined=combined, order=(), limit=None, each=())
         return pruned(plan, self.schema)
+
+    def _counted_alike(self, select: list[Term], orders: Sequence[Order]) -> list[Term]:
+        """ "Who sold the most kilos, and how many": what is counted is what the order goes by."""
+        bare = [item for item in self.draft.select if item.aggregate == Aggregate.COUNT and item.piece is None]
+        last = max((p.start for p in self.draft.pieces if p.cue == Cue.SUPERLATIVE), default=-1)
+        asked = any(p.cue == Cue.COUNT and p.start > last >= 0 for p in self.draft.pieces)
+        if not bare or not asked or len(orders) != 1 or orders[0].term.column is None or ROWS not in select:
+            return select
+        return [orders[0].term if term == ROWS else term for term in select]
 
     def _best_of_each(
         self, select: list[Term], orders: Sequence[Order], having: Sequence[Condition]
@@ -341,6 +352,8 @@ class _Planner(Names):
         column = self._called(column) if column is not None and item.aggregate is None else column
         counted = Aggregate.SUM if item.total or (len(self.draft.select) == 1 and not one) else None
         aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
+        if column is not None and aggregate in (Aggregate.SUM, Aggregate.AVG) and len(self.draft.select) > 1:
+            aggregate = aggregate if self.schema.column(column).numeric else None  # of names there is no sum
         if item.provisional and column is not None and table is not None:
             described = self.schema.tables[table].described if len(self.draft.select) == 1 else None
             column = self._doer(table) or (described.ref if described is not None else column)
@@ -412,7 +425,8 @@ class _Planner(Names):
             return []
         table = plain[0].table
         key = self._key(table)
-        said = any(table in piece.tables for piece in self.draft.mentions)
+        named = [piece for piece in self.draft.mentions if not piece.text.endswith("ed")]
+        said = any(table in piece.tables for piece in named)
         if key is None or table in counted or not counted - {table} or not said:
             return plain
         return [key]
@@ -488,7 +502,9 @@ class _Planner(Names):
                 self._need([column.table])
                 found.append(Condition(Term(column, part.item.aggregate), part.operator, (plain_number(part.number),)))
             elif not (part.operator == Operator.GE and part.number == 1):
-                found.append(Condition(ROWS, part.operator, (plain_number(part.number),)))
+                key = self._key(part.piece.tables[0]) if part.different and part.piece is not None else None
+                counted = ROWS if key is None else Term(key, Aggregate.COUNT, distinct=True)
+                found.append(Condition(counted, part.operator, (plain_number(part.number),)))
         return found
 
     def _mentioned(self, absent: dict[str, list[Condition]]) -> None:

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from helios.routing.formulation.conditions import Mode
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
-from helios.routing.formulation.draft import Draft, Filter, Item
-from helios.routing.formulation.linking import says_when
+from helios.routing.formulation.draft import Counted, Draft, Filter, Item
+from helios.routing.formulation.linking import says_when, tells_when
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
@@ -71,9 +71,16 @@ class _Reader(SuperlativeReader):
         self.who = self.who or (piece.text == "who" and not seen)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
             self.mode = Mode.FILTER
-        elif not seen or self.behind(Cue.COMMA, Cue.AND, Cue.END) or self.mode != Mode.FILTER:
+        elif not seen or self._asked_beside() or self.mode != Mode.FILTER:
             self.mode = Mode.SELECT
             self.subject = None
+
+    def _asked_beside(self) -> bool:
+        """Whether what is asked stands beside something else: ", and what", "and on what"."""
+        before = [p.cue for p in self.pieces[: self.i - 1] if p.cue != Cue.WORD]
+        if before[-1:] == [Cue.PREPOSITION]:
+            before.pop()
+        return before[-1:] in ([Cue.COMMA], [Cue.AND], [Cue.END])
 
     def _beside(self, piece: Piece) -> None:
         """ "Which shops sell it, and at what price": what was asked for before is selected as well."""
@@ -105,6 +112,10 @@ class _Reader(SuperlativeReader):
             self.mode = Mode.FILTER
             return
         self.mode = Mode.SELECT
+        done = self.last_filter if self.last_filter is not None else None
+        if piece.text == "when" and done is not None and done.operator is Operator.NOT_NULL:
+            self.draft.select.append(Item(done.subject))  # "which were closed, and when"
+            return
         self.draft.select.append(Item(None, grade=grade, near=piece))
 
     def _count(self, piece: Piece) -> None:
@@ -157,7 +168,7 @@ class _Reader(SuperlativeReader):
         ):
             selected.total = True
             return
-        if piece.text in ("in total", "overall", "altogether") and self._summed():
+        if piece.text in ("in total", "overall", "altogether") and (self._more_in_all() or self._summed()):
             return
         if piece.text.startswith("on ") and selected is not None and self.ahead(Cue.COLUMN) is None:
             if selected.aggregate is None and selected.piece is not None:
@@ -170,6 +181,20 @@ class _Reader(SuperlativeReader):
             )
         else:
             self.aggregates.append(piece.payload)
+
+    def _more_in_all(self) -> bool:
+        """ "More than 8 hectares in total": the sum of an amount is compared, not the amount of each row."""
+        last = self.last_filter
+        if last is None or self.draft.filters[-1:] != [last] or last.subject is None or last.subject.cue != Cue.COLUMN:
+            return False
+        compared = last.operator in (Operator.GT, Operator.GE, Operator.LT, Operator.LE)
+        if not compared or last.value is None or last.value.number is None or last.second is not None:
+            return False
+        self.draft.filters.pop()
+        self.last_filter = self.draft.filters[-1] if self.draft.filters else None
+        item = Item(last.subject, Aggregate.SUM)
+        self.draft.having.append(Counted(last.operator, last.value.number, None, item))
+        return True
 
     def _summed(self) -> bool:
         """Whether "in total" sums what stands before it: the amount that is ordered by or asked for."""
@@ -329,6 +354,11 @@ class _Reader(SuperlativeReader):
         following = self.pieces[self.i].text.split()[:1] if self.i < len(self.pieces) else []
         if following == ["by"] and piece.text.endswith("ed") and " " not in piece.text:
             return  # a verb: "the houses registered by each owner"
+        if self._asked_of_a_doer(piece):
+            return
+        if self._done(piece):
+            self._add(Filter(piece, Operator.NOT_NULL, None))
+            return  # "which have been discontinued"
         if piece.text.lower() in NAMED and self.ahead(Cue.VALUE, skip=()) is not None:
             self.mode, self.subject = Mode.FILTER, None
             return
@@ -388,6 +418,21 @@ class _Reader(SuperlativeReader):
             self._named_beside()
             self._select(piece)
         self.after_of = False
+
+    def _asked_of_a_doer(self, piece: Piece) -> bool:
+        """Whether a verb only says what somebody did of what is counted: "how many deliveries did Ann drive"."""
+        verb = " " not in piece.text and not any(link.whole for link in piece.links) and self.behind(Cue.VALUE)
+        done = any(p.cue == Cue.WORD and p.text == "do" for p in self.pieces[: self.i - 1])
+        return verb and done and self._counts()
+
+    def _done(self, piece: Piece) -> bool:
+        """Whether it is said that something was done, and a column says when: there is a date where it was."""
+        before = [p.text for p in self.pieces[: self.i - 1]][-2:]
+        ends = self.ahead(Cue.END, Cue.COMMA, Cue.AND, skip=()) is not None
+        been = before[-1:] == ["be"] and before[-2:-1] not in (["not"], ["never"])
+        tensed = been and any(p.text == "have" for p in self.pieces[max(0, self.i - 4) : self.i - 1])
+        done = piece.text.endswith("ed") and " " not in piece.text and tensed and ends and not self.negated
+        return done and any(link.column is not None and tells_when(link, piece.text) for link in piece.links)
 
     def _named_beside(self) -> None:
         """ "The cheapest plant and its price": the plant is wanted too."""

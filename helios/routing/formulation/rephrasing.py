@@ -6,12 +6,15 @@ Only wording changes here; no word of a domain, a schema or its data is known.
 import re
 
 from helios.retrieval.refinement.dates import MONTHS
+from helios.routing.formulation.asking import LISTING
+from helios.routing.phrases import is_statement
 
 MONTH = rf"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 SENTENCE = re.compile(r"(?<=[a-z\d)][?.!])\s+(?=[A-Z\d])")
 NO_FRAGMENT = re.compile(
-    r"\b(give|show|list|return|tell|find|display|include|exclude|count|order|sort|leave|ignore|use|do|don['’]t|does|did|i|we"
-    r"|what|which|who|whose|how|when|where|why|is|are|was|were|has|have|had|be|can|could|should|would|not|no|if|each one)\b",
+    r"\b(give|show|list|return|tell|find|display|include|exclude|count|order|sort|leave|ignore|use|do|don['’]t|does|did"
+    r"|i|we|what|which|who|whose|how|when|where|why|is|are|was|were|has|have|had|be|can|could|should|would|not|no|if"
+    r"|each one)\b",
     re.IGNORECASE,
 )
 """Words of sentences that say something, so that they do not only name what is wanted."""
@@ -23,8 +26,8 @@ ALL_THE_SAME = re.compile(
 """What is said to make no difference: "counting the closed ones too", "paid or not"."""
 SUPERLATIVE = r"(?:\w{3,}est|most \w+|least \w+)"
 FROM_THE_TOP = re.compile(
-    rf",?\s*\b(?:(?:starting|beginning) (?:from|with)|from) the ({SUPERLATIVE})(?: one)?(?: down(?:wards)?| up(?:wards)?| on(?:wards)?)?"
-    r"(?=\s*(?:[.,;?!]|$))",
+    rf",?\s*\b(?:(?:starting|beginning) (?:from|with)|from) the ({SUPERLATIVE})(?: one)?"
+    r"(?: down(?:wards)?| up(?:wards)?| on(?:wards)?)?(?=\s*(?:[.,;?!]|$))",
     re.IGNORECASE,
 )
 ORDER_ALONE = re.compile(rf"[?.]\s+({SUPERLATIVE} first)\b", re.IGNORECASE)
@@ -33,13 +36,23 @@ MONTHS_OF_A_YEAR = re.compile(
 )
 
 
+EACH_ONCE = re.compile(r"\b(?:list|show|name|give|with) each (?:\w+ )?(?:just |only )?once\b", re.IGNORECASE)
+ADD_UP = re.compile(r"\b(what|how much) (?:do|does|did) (.+?) add up to\b", re.IGNORECASE)
+ADD_UP_TO_MORE = re.compile(r"\badds? up to (?=(?:more|less|over|under|at) )", re.IGNORECASE)
+"""Words for sums."""
+
+
 def rephrased(question: str) -> str:
     """A question without courtesies, with requests for the columns that a fragment lists, orders and spans of months
     spelled out."""
     text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
     text = MONTHS_OF_A_YEAR.sub(r"between \1 \3 and \2 \3", text)
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
+    text = EACH_ONCE.sub("each one once", text)
+    text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))
     first, *rest = SENTENCE.split(text)
+    if LISTING.match(first) and is_statement(first):
+        first = f"List {first[0].lower()}{first[1:]}"
     return " ".join([first, *map(_requested, rest)])
 
 

@@ -10,7 +10,7 @@ from helios.routing.formulation.dates import DATE, YEARS, within
 from helios.routing.formulation.draft import Draft, Filter
 from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
-from helios.routing.formulation.plan import ROWS, ColumnRef, Condition, Operator, Plan, Term
+from helios.routing.formulation.plan import ROWS, Aggregate, ColumnRef, Condition, Operator, Plan, Term
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
@@ -47,7 +47,8 @@ class Restrictions:
             if self._counts(part, condition):
                 self._need([table])
                 number = part.value.number if part.value is not None else None
-                self.counts.append(Condition(ROWS, part.operator, (plain_number(number or 0.0),)))
+                counted = Term(condition.term.column, Aggregate.COUNT, distinct=True) if self._different(part) else ROWS
+                self.counts.append(Condition(counted, part.operator, (plain_number(number or 0.0),)))
                 continue
             elsewhere = part.negated and table not in (entity, self._spoken()) and self._many(entity, table)
             within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
@@ -95,7 +96,15 @@ class Restrictions:
         if part.value is None or part.subject is None or part.value.cue != Cue.NUMBER or condition.term.column is None:
             return False
         view = self.schema.column(condition.term.column)
-        return part.subject.start == part.value.end and view.text and not view.temporal and not view.primary
+        near = part.subject.start == part.value.end or self._different(part)
+        return near and view.text and not view.temporal and not view.primary
+
+    def _different(self, part: Filter) -> bool:
+        """Whether "different" stands between a number and what is counted: at least three different doctors."""
+        if part.value is None or part.subject is None:
+            return False
+        between = [p.cue for p in self.draft.pieces if part.value.end <= p.start < part.subject.start]
+        return between == [Cue.DISTINCT]
 
     def _start(self, part: Filter) -> int:
         return max((p.start for p in (part.subject, part.value) if p is not None), default=0)

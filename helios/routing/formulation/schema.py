@@ -13,7 +13,9 @@ from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, Tabl
 
 NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
 TEMPORAL = re.compile(r"date|time|year", re.IGNORECASE)
-NAMING = ("name", "title", "label", "description")
+NAMING = ("name", "title", "label", "tag", "description")
+PREFIX = 3
+"""Letters of a prefix that the names of all columns of a table have, at most."""
 LISTED = 3
 """Columns of a list of codes with what they stand for, at most."""
 FIRST_NAMES = (("first", "name"), ("given", "name"), ("forename",))
@@ -206,9 +208,19 @@ def _table_view(table: TableSchema, said: set[str]) -> TableView:
     foreign = {column for key in table.foreign_keys for column in key.columns}
     primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
     columns = tuple(_column_view(table.name, words, said, column, foreign, set(primary)) for column in table.columns)
+    columns = _without_prefix(columns)
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
     return TableView(table.name, words, columns, keys, linking=len(referring) > 1)
+
+
+def _without_prefix(columns: tuple[ColumnView, ...]) -> tuple[ColumnView, ...]:
+    """Columns without letters that all of a table's are written with, as in WK_SURNAME and WK_TRADE."""
+    first = {column.words[0] for column in columns}
+    short = len(first) == 1 and len(next(iter(first))) <= PREFIX and len(columns) > LISTED
+    if not short or any(len(column.words) < 2 for column in columns):
+        return columns
+    return tuple(replace(column, words=column.words[1:]) for column in columns)
 
 
 def _roles(pairs: Iterable[tuple[ColumnRef, ColumnRef]], view: SchemaView) -> dict[str, tuple[tuple[str, ...], ...]]:
@@ -246,6 +258,8 @@ def _column_view(
         words = words[:-1]  # distance_nm is in nautical miles
     if len(words) > 1 and words[-1] in FLAGGING and _flag(column, words) is not None:
         words = words[:-1]
+    if written(column.samples) and words[-1] != "dt" and words[-1].endswith("dt"):
+        words = (*words[:-1], lemma(words[-1][:-2]), "date")  # PAIDDT
     if written(column.samples) and words[-1] in ("on", "at"):
         words = (*words[:-1], "date")
     numeric = NUMERIC.search(column.type) is not None or _numbers(column.samples)

@@ -54,7 +54,11 @@ ABBREVIATIONS = {
     "mech": "mechanic", "pax": "passenger", "mfr": "manufacturer", "veh": "vehicle",
     "hosp": "hospital", "cert": "certificate", "hq": "headquarters", "svc": "service",
     "proj": "project", "grp": "group", "mtn": "mountain", "evt": "event",
-    "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
+    "drv": "driver", "trk": "truck", "wrk": "worker", "dsc": "description", "stat": "status", "orig": "origin",
+    "dest": "destination", "dlv": "delivery", "lmt": "limit", "mdl": "model", "insp": "inspection", "actv": "active",
+    "flg": "flag", "fst": "first", "lst": "last", "exp": "expiry", "odom": "odometer", "pmt": "payment",
+    "pymt": "payment", "ord": "order", "itm": "item", "whse": "warehouse", "fac": "facility",
+    "mst": "", "mstr": "", "hdr": "", "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
 }  # fmt: skip
 """What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
 SAID = ("max", "min", "avg", "num", "qty", "dept", "dob")
@@ -88,6 +92,8 @@ SYNONYMS = (
     "percent percentage",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
+HOUSED = re.compile(r"(?<=[A-Z]{3})(MST|HDR|TBL|DTL)$")
+"""What old systems glue to the names of tables: CREWMST holds crews."""
 VOWELS = frozenset("aeiou")
 NOUN_ENDINGS = ("tion", "sion", "val", "ture", "ance", "ence")
 SUFFIXES = ("able", "ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
@@ -193,7 +199,7 @@ def stem(word: str) -> str:
 def name_words(name: str) -> tuple[str, ...]:
     """The words of a table's or a column's name: lemmas, abbreviations written out; the name where it has none."""
     words: list[str] = []
-    for part in re.split(r"[\W_]+", name):
+    for part in re.split(r"[\W_]+", HOUSED.sub("", name)):
         pieces = [part] if part.lower() in ABBREVIATIONS else CAMEL.split(part)
         for piece in pieces:
             words += ABBREVIATIONS.get(piece.lower(), lemma(piece)).split()

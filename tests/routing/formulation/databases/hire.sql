@@ -1,0 +1,8 @@
+CREATE TABLE DEPOT_MST (DEPOT_CD VARCHAR(3) PRIMARY KEY, DEPOT_NM VARCHAR(20), OPND_DT VARCHAR(10));
+INSERT INTO DEPOT_MST VALUES ('NTH', 'Northgate', '2001-04-02'), ('STH', 'Southbank', '2009-10-19'), ('CAF', 'Café Yard', '2015-06-01');
+CREATE TABLE STFMST (SF_NO INTEGER PRIMARY KEY, SF_FORENAME VARCHAR(20), SF_SURNAME VARCHAR(20), SF_MANAGER INTEGER REFERENCES STFMST(SF_NO), SF_DEPOT VARCHAR(3) REFERENCES DEPOT_MST(DEPOT_CD), SF_RATE DECIMAL(5,2), SF_SAFECARD VARCHAR(1));
+INSERT INTO STFMST VALUES (1, 'Ann', 'Orr', NULL, 'NTH', 31.50, 'Y'), (2, 'Bo', 'Lind', 1, 'NTH', 22.00, 'Y'), (3, 'Cy', 'Moss', 1, 'STH', 19.25, 'N'), (4, 'Di', 'Hale', 2, 'STH', 18.00, 'Y'), (5, 'Ed', 'Pryce', 2, 'CAF', 18.50, 'N');
+CREATE TABLE MACHINE (machine_no INTEGER PRIMARY KEY, machine_tag VARCHAR(10), kind VARCHAR(20), depot_cd VARCHAR(3) REFERENCES DEPOT_MST(DEPOT_CD), day_rate DECIMAL(6,2), scrapped_on VARCHAR(10), is_towable VARCHAR(3));
+INSERT INTO MACHINE VALUES (10, 'EX-1', 'excavator', 'NTH', 180.0, NULL, 'no'), (11, 'EX-2', 'excavator', 'STH', 195.0, '2023-05-04', 'no'), (12, 'CM-1', 'compressor', 'NTH', 60.0, NULL, 'yes'), (13, 'CM-2', 'compressor', 'CAF', 65.0, '2024-02-11', 'yes'), (14, 'LG-1', 'light tower', 'STH', 45.0, NULL, 'yes');
+CREATE TABLE HIRE (hire_no INTEGER PRIMARY KEY, machine_no INTEGER REFERENCES MACHINE(machine_no), customer VARCHAR(20), hired_on VARCHAR(10), days INTEGER);
+INSERT INTO HIRE VALUES (100, 10, 'Alder Homes', '2024-01-10', 5), (101, 10, 'Birch Roads', '2024-02-03', 8), (102, 12, 'Alder Homes', '2024-03-15', 2), (103, 14, 'Alder Homes', '2024-03-20', 1), (104, 11, 'Cedar Rail', '2023-04-01', 9), (105, 12, 'Birch Roads', '2024-07-07', 4);
