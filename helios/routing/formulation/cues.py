@@ -98,6 +98,7 @@ _ADJECTIVES: tuple[tuple[str, str, bool, str, str], ...] = (
     ("better", "best", True, "score rating points", "rank position ranking"),
     ("worse", "worst", False, "score rating points", "rank position ranking"),
 )
+SUPERLATIVES = tuple(word for _, superlatives, *_ in _ADJECTIVES for word in superlatives.split())
 _PHRASES: tuple[tuple[str, Cue, object], ...] = (
     ("what/which/who/whom/show/list/find/give/return/tell/display/get/select/report/identify/name the/name all"
      "/please/provide/retrieve/determine/compute/calculate/what be/which be/describe", Cue.ASK, None),

@@ -7,10 +7,12 @@ import re
 
 from helios.retrieval.refinement.dates import MONTHS
 from helios.routing.formulation.asking import LISTING
+from helios.routing.formulation.cues import SUPERLATIVES
 from helios.routing.phrases import is_statement
 
 MONTH = rf"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
-SENTENCE = re.compile(r"(?<=[a-z\d)][?.!])\s+(?=[A-Z\d])")
+SENTENCE = re.compile(r"(?:(?<=[?!])|(?<=[a-z]{4}\.))\s+(?=[A-Z\d])")
+"""Where one sentence ends and another begins; after St. and Mt. none does."""
 NO_FRAGMENT = re.compile(
     r"\b(give|show|list|return|tell|find|display|include|exclude|count|order|sort|leave|ignore|use|do|don['’]t|does|did"
     r"|i|we|what|which|who|whose|how|when|where|why|is|are|was|were|has|have|had|be|can|could|should|would|not|no|if"
@@ -24,7 +26,7 @@ ALL_THE_SAME = re.compile(
     r",?\s*\b(?:counting|including)\b[^,;?.]*?\b(?:too|as well)\b,?|,\s*\w+ or not(?:,|(?=\s*[.?]))", re.IGNORECASE
 )
 """What is said to make no difference: "counting the closed ones too", "paid or not"."""
-SUPERLATIVE = r"(?:\w{3,}est|most \w+|least \w+)"
+SUPERLATIVE = rf"(?:{'|'.join((*SUPERLATIVES, 'dearest', 'strictest', 'busiest'))}|most \w+|least \w+)"
 FROM_THE_TOP = re.compile(
     rf",?\s*\b(?:(?:starting|beginning) (?:from|with)|from) the ({SUPERLATIVE})(?: one)?"
     r"(?: down(?:wards)?| up(?:wards)?| on(?:wards)?)?(?=\s*(?:[.,;?!]|$))",

@@ -1,0 +1,29 @@
+"""What people add to a question, in the words that the reader of questions knows."""
+
+import pytest
+
+from helios.routing.formulation.rephrasing import rephrased
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which shops are closed? Name and town.", "Which shops are closed? Give name and town."),
+        ("Who has left? SKU and name only, please.", "Who has left? Give SKU and name."),
+        ("Which shops are open? We moved in May.", "Which shops are open? We moved in May."),
+        ("Which pupils go to St. Mary School?", "Which pupils go to St. Mary School?"),
+        ("Names of the shops above 600 metres", "List names of the shops above 600 metres"),
+        ("List the fees, from the highest down.", "List the fees, highest first."),
+        ("List the fees. Biggest first.", "List the fees, biggest first."),
+        ("Which birds come from the forest?", "Which birds come from the forest?"),
+        ("How many came from the northwest?", "How many came from the northwest?"),
+        ("Which breed is the one with the most dogs?", "Which breed is the one with the most dogs?"),
+        ("Orders from May to July 2024", "Orders between May 2024 and July 2024"),
+        ("How many shops are there, counting the closed ones too?", "How many shops are there ?"),
+        ("What do the rates add up to?", "what is the total of the rates?"),
+        ("Which shops do we own? List each shop once.", "Which shops do we own? each one once."),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_question_is_put_as_the_reader_knows_it(question: str, expected: str):
+    assert rephrased(question) == expected
