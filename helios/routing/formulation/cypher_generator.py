@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from helios.errors import SourceError
 from helios.executors.base import Language, NativeQuery
+from helios.executors.cypher.catalog import quoted
 from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.features import graph_features
-from helios.routing.formulation.graph_plan import GraphPlan, quoted, write_cypher
+from helios.routing.formulation.graph_plan import GraphPlan, write_cypher
 from helios.routing.formulation.graph_reading import GraphReading
 from helios.routing.formulation.graph_vocabulary import GraphVocabulary
 from helios.routing.formulation.rephrasing import rephrased

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from helios.executors.base import Language, NativeQuery
+from helios.executors.cypher.catalog import quoted
 from helios.executors.values import Value
 from helios.routing.formulation.plan import PlanError
 
@@ -196,8 +197,3 @@ def _condition(condition: Condition, writing: _Writing) -> str:
     if condition.fold_case:
         return f"lower({text}) {condition.operator} lower({value})"
     return f"{text} {condition.operator} {value}"
-
-
-def quoted(name: str) -> str:
-    """A name of the schema between backticks: some are words of the language."""
-    return "`" + name.replace("`", "``") + "`"

@@ -73,14 +73,9 @@ class Link:
 
 
 def says_when(link: Link, word: str) -> bool:
-    """Whether a column says when that was done which a word says: `paid_on` of "have not been paid"."""
-    return link.column is not None and name_words(link.column.column) == (lemma(word), "on")
-
-
-def tells_when(link: Link, word: str) -> bool:
-    """Whether a column is a date or a time of what a past form says: `closed_at`, `DiscontinuedOn`, `closing_date`."""
+    """Whether a column is the date or the time of what a past form says: `paid_on`, `ClosedOn`, `closing_date`."""
     words = name_words(link.column.column) if link.column is not None else ()
-    return len(words) == 2 and words[1] in ("on", "at", "date", "dt", "time") and stem(words[0]) == stem(word)
+    return len(words) == 2 and words[1] in ("on", "at", "date", "time") and stem(words[0]) == stem(word)
 
 
 def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft, Item
-from helios.routing.formulation.itself import through_itself
 from helios.routing.formulation.names import Names, whole_names
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import (
@@ -24,6 +23,7 @@ from helios.routing.formulation.plan import (
 from helios.routing.formulation.pruning import pruned, tables_read
 from helios.routing.formulation.restrictions import USED, contrary_of, plain_number
 from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.self_references import through_itself
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
 

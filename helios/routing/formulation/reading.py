@@ -11,7 +11,7 @@ from dataclasses import replace
 from helios.routing.formulation.conditions import Mode
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
-from helios.routing.formulation.linking import says_when, tells_when
+from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
@@ -112,7 +112,7 @@ class _Reader(SuperlativeReader):
             self.mode = Mode.FILTER
             return
         self.mode = Mode.SELECT
-        done = self.last_filter if self.last_filter is not None else None
+        done = self.last_filter
         if piece.text == "when" and done is not None and done.operator is Operator.NOT_NULL:
             self.draft.select.append(Item(done.subject))  # "which were closed, and when"
             return
@@ -432,7 +432,7 @@ class _Reader(SuperlativeReader):
         been = before[-1:] == ["be"] and before[-2:-1] not in (["not"], ["never"])
         tensed = been and any(p.text == "have" for p in self.pieces[max(0, self.i - 4) : self.i - 1])
         done = piece.text.endswith("ed") and " " not in piece.text and tensed and ends and not self.negated
-        return done and any(link.column is not None and tells_when(link, piece.text) for link in piece.links)
+        return done and any(link.column is not None and says_when(link, piece.text) for link in piece.links)
 
     def _named_beside(self) -> None:
         """ "The cheapest plant and its price": the plant is wanted too."""

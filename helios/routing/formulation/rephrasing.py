@@ -26,7 +26,7 @@ ALL_THE_SAME = re.compile(
     r",?\s*\b(?:counting|including)\b[^,;?.]*?\b(?:too|as well)\b,?|,\s*\w+ or not(?:,|(?=\s*[.?]))", re.IGNORECASE
 )
 """What is said to make no difference: "counting the closed ones too", "paid or not"."""
-SUPERLATIVE = rf"(?:{'|'.join((*SUPERLATIVES, 'dearest', 'strictest', 'busiest'))}|most \w+|least \w+)"
+SUPERLATIVE = rf"(?:{'|'.join(SUPERLATIVES)}|most \w+|least \w+)"
 FROM_THE_TOP = re.compile(
     rf",?\s*\b(?:(?:starting|beginning) (?:from|with)|from) the ({SUPERLATIVE})(?: one)?"
     r"(?: down(?:wards)?| up(?:wards)?| on(?:wards)?)?(?=\s*(?:[.,;?!]|$))",
@@ -36,12 +36,9 @@ ORDER_ALONE = re.compile(rf"[?.]\s+({SUPERLATIVE} first)\b", re.IGNORECASE)
 MONTHS_OF_A_YEAR = re.compile(
     rf"\b(?:from |between )?({MONTH})\.? (?:to|through|until|till|and|–|-) ({MONTH})\.? (\d{{4}})\b", re.IGNORECASE
 )
-
-
 EACH_ONCE = re.compile(r"\b(?:list|show|name|give|with) each (?:\w+ )?(?:just |only )?once\b", re.IGNORECASE)
 ADD_UP = re.compile(r"\b(what|how much) (?:do|does|did) (.+?) add up to\b", re.IGNORECASE)
 ADD_UP_TO_MORE = re.compile(r"\badds? up to (?=(?:more|less|over|under|at) )", re.IGNORECASE)
-"""Words for sums."""
 
 
 def rephrased(question: str) -> str:
