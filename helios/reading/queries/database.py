@@ -20,7 +20,7 @@ from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.keys import key_columns, references
 from helios.reading.tables.sheet import Kind, Sheet, SheetColumn
-from helios.routing.formulation.plan import ColumnRef
+from helios.routing.formulation.plan import Beginning, ColumnRef
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.sql import quoted
 from helios.sources.base import ValueHit
@@ -100,14 +100,16 @@ class TableDatabase:
 
     def is_date(self, column: ColumnRef) -> bool:
         """Whether a column holds dates."""
-        return self._column(column).kind is Kind.DATE
+        return type(column) is ColumnRef and self._column(column).kind is Kind.DATE
 
     def is_key(self, column: ColumnRef) -> bool:
         """Whether a column has each value once."""
-        return self._column(column).is_key
+        return type(column) is ColumnRef and self._column(column).is_key
 
     def is_amount(self, column: ColumnRef) -> bool:
         """Whether a column holds numbers that can be added: no keys of rows, no numbers that name them, no years."""
+        if isinstance(column, Beginning):
+            return False
         found = self._column(column)
         seen = self.view.column(column)
         return found.is_amount and not seen.key and seen.words[-1:] != ("year",)

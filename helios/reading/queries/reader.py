@@ -176,7 +176,10 @@ def _places(database: TableDatabase, plan: Plan) -> list[list[Citation | None]] 
     found = []
     for row in rows:
         at = dict(zip(tables, row[len(plan.select) :], strict=True))
-        found.append([_place(database, term, at) for term in plan.select])
+        stored = (type(term.column) is ColumnRef for term in plan.select)  # neither computed nor a part of a cell
+        found.append(
+            [_place(database, term, at) if own else None for term, own in zip(plan.select, stored, strict=True)]
+        )
     return found
 
 

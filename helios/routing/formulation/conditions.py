@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from helios.routing.formulation.cues import Cue, Grade
+from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.dates import DATE
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
 from helios.routing.formulation.pieces import Piece
@@ -284,6 +284,7 @@ class ConditionReader:
             stored = {link.column for link in condition.value.values}
             subject = {link.column for link in last.subject.columns} if last.subject is not None else stored
             listed = all(p.cue in (Cue.AND, Cue.OR, Cue.COMMA, Cue.WORD, Cue.BOTH) for p in between)
+            listed = listed and last.average is None and last.than is None
             if listed and (not stored or stored & subject):
                 condition.subject, condition.operator = last.subject, last.operator
         self.draft.filters.append(condition)
@@ -293,3 +294,49 @@ class ConditionReader:
         self.negated = self.negated and self.ahead(Cue.AND, Cue.OR, Cue.COMMA) is not None
         self.compare = self.grade = self.like = None
         self.connective = Cue.AND
+
+    def _compared_with(self, aggregate: Aggregate) -> None:
+        column = self.ahead(Cue.COLUMN)
+        last = self.draft.select[-1] if self.draft.select else None
+        if column is None and self.ahead(Cue.TABLE) is not None and last is not None and last.aggregate is None:
+            graded = self.grade is not None and bool(self.grade.attributes)
+            said = last.piece is self.last_column is not None
+            if said and not graded:
+                column = self.last_column  # "which huts cost more than the average hut"
+                self.draft.select.pop()
+            elif said and last.piece is not None and not any(link.whole for link in last.piece.links):
+                self.draft.select.pop()  # "which plays run longer than the average play"
+        elif column is not None:
+            self.consume(column)
+        compared = Filter(column or self.subject, self.compare or Operator.GT, None, grade=self.grade)
+        compared.average, compared.own = aggregate, self._own_kind()
+        self._add(compared)
+        following = (Cue.PREPOSITION,) if column is not None else (Cue.PREPOSITION, Cue.VALUE)
+        self.inside = compared.own is None and self.ahead(*following, skip=()) is not None
+
+    def _own_kind(self) -> Item | None:
+        """What rows share that an average is computed over: "the average of its own category", "for their trade"."""
+        place = self.i
+        while place < len(self.pieces) and self.pieces[place].cue in (Cue.PREPOSITION, Cue.WORD):
+            place += 1
+        kind = self.pieces[place] if place < len(self.pieces) else None
+        words = [piece.text for piece in self.pieces[self.i : place]]
+        if kind is None or kind.cue not in (Cue.COLUMN, Cue.TABLE) or not {*OWNERS, "own", "same"} & set(words[1:]):
+            return None
+        self.consume(kind)
+        return Item(kind)
+
+    def _than_a_column(self, piece: Piece) -> bool:
+        """ "Whose stock is below their reorder level": two columns are compared."""
+        subject = self.subject or (self.last_column if self.mode == Mode.FILTER else None)
+        follows = self.ahead(Cue.VALUE, Cue.NUMBER, skip=(Cue.WORD, Cue.PREPOSITION)) is not None
+        if self.compare is None or subject is None or subject is piece or follows or self.aggregates:
+            return False
+        compare = next((p for p in reversed(self.pieces[: self.i - 1]) if p.cue != Cue.WORD), None)
+        if compare is None or compare.cue != Cue.COMPARE:
+            return False
+        than = compare.text.endswith("than") or any(p.text == "than" for p in self.pieces[self.i - 3 : self.i - 1])
+        if isinstance(compare.payload, tuple) and not than:
+            return False  # "a higher rate"
+        self._add(Filter(subject, self.compare, None, than=Item(piece)))
+        return True

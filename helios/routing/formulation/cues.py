@@ -124,6 +124,7 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      "/not exceeding", Cue.COMPARE,
      Operator.LE),
     ("between", Cue.COMPARE, Operator.BETWEEN),
+    ("different from/differ from/not the same as/unlike", Cue.COMPARE, Operator.NE),
     ("exactly/equal to/equal/the same as/dates from/date from/dating from/dates back to"
      "/date back to", Cue.COMPARE, Operator.EQ),
     ("not/no/nobody/no one/nothing/never/without/don't/doesn't/didn't/isn't/aren't/wasn't/weren't/hasn't"

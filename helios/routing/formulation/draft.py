@@ -43,6 +43,10 @@ class Filter:
     """Compared with an aggregate of the column itself."""
     inside: bool = False
     """About the rows that the aggregate of the filter before is computed over."""
+    than: Item | None = None
+    """Another column, that it is compared with."""
+    own: Item | None = None
+    """What the rows that the aggregate is computed over share with the row: "the average of its own category"."""
     at: int = 0
 
 

@@ -24,9 +24,11 @@ from helios.routing.formulation.linking import (
     link_flags,
     link_schema,
     link_sexes,
+    link_undone,
     link_values,
     without_roles,
 )
+from helios.routing.formulation.periods import with_periods
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan, PlanError
 from helios.routing.formulation.planning import make_plan
@@ -140,10 +142,12 @@ def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
     """Plans that a question may mean, best first."""
-    tokens = tokenise(rephrased(question))
+    money = any(table.computed for table in schema.tables.values())
+    tokens = tokenise(rephrased(question, money=money))
+    schema = with_periods(schema, question, tokens)
     tokens = distribute(with_dates(tokens, whole=schema.dated), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
-    links += link_sexes(tokens, schema, links)
+    links += [*link_sexes(tokens, schema, links), *link_undone(tokens, schema)]
     links = without_roles(tokens, schema, link_flags(tokens, schema, links))
     draft = read(cut(tokens, links))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)

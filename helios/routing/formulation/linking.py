@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef
-from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
+from helios.routing.formulation.schema import FIRST_NAMES, LAST_NAMES, ColumnView, SchemaView, TableView
 from helios.routing.formulation.words import Token, lemma, name_words, similarity, stem, synonyms
 from helios.sources.base import ValueHit
 
@@ -31,10 +31,15 @@ OPPOSITES = {
     "online": "offline", "open": "closed", "closed": "open", "private": "public", "public": "private",
 }  # fmt: skip
 """Words for what is not so, where a column is called by the other."""
+WHEN = ("on", "at", "date", "time")
+"""What names of columns end with that say when something was done."""
 HAS_VERBS = frozenset(
     ["have", "with", "without", "get", "receive", "take", "offer", "include", "provide", "allow", "accept", "own", "be"]
 )
 """Words after which a column of yes and no is a condition: "huts that have a winter room"."""
+FIRST_SAID = tuple(map(" ".join, (*FIRST_NAMES, ("christian", "name"))))
+LAST_SAID = tuple(map(" ".join, LAST_NAMES))
+"""How people say the halves of their names, whatever the columns are called."""
 STATES = ("in", "on", "off", "out", "under", "not", "no", "at", "by")
 """Small words that values begin with: in service, on loan, out of stock."""
 LONGEST = 6
@@ -75,7 +80,7 @@ class Link:
 def says_when(link: Link, word: str) -> bool:
     """Whether a column is the date or the time of what a past form says: `paid_on`, `ClosedOn`, `closing_date`."""
     words = name_words(link.column.column) if link.column is not None else ()
-    return len(words) == 2 and words[1] in ("on", "at", "date", "time") and stem(words[0]) == stem(word)
+    return len(words) == 2 and words[1] in WHEN and stem(words[0]) == stem(word)
 
 
 def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
@@ -223,6 +228,24 @@ def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
     return links
 
 
+def link_undone(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
+    """ "Unpaid" where a column says when something was paid: it is empty."""
+    links = []
+    for place, token in enumerate(tokens):
+        done = undone(token.text.lower()) if not token.quoted else ""
+        links += [
+            Link(place, place + 1, FLAG, column.ref.table, column.ref)
+            for column in (schema.columns() if done else ())
+            if len(column.words) == 2 and column.words[1] in WHEN and stem(column.words[0]) == stem(done)
+        ]
+    return links
+
+
+def undone(word: str) -> str:
+    """What "unpaid" says has not been done; empty for other words."""
+    return word[2:] if re.fullmatch(r"un\w{2,}(?:ed|id|ld|nt|en)", word) else ""
+
+
 def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link]) -> list[Link]:
     """The links, with columns of yes and no that an adjective names as values: "organic farms", "was cancelled"."""
     flags = {column.ref: column.flag for column in schema.columns() if column.flag is not None}
@@ -325,7 +348,7 @@ def _links_of(
             score = max(score, role)
         if score >= ENOUGH and (len(table.words) < 3 or score > 0.6):
             links.append(Link(start, end, score, table.name, whole=score > 0.9))
-        for column in table.columns:
+        for column in (*table.columns, *(table.computed if joint == 0 else ())):
             score = _column_score(words, column, table)
             if plural & set(table.words) - set(column.words) or not any(similarity(words[-1], w) for w in column.words):
                 continue
@@ -362,6 +385,10 @@ def _key_words(table: TableView) -> tuple[str, ...]:
 
 
 def _column_score(words: list[str], column: ColumnView, table: TableView) -> float:
+    if column.words in FIRST_NAMES and " ".join(words) in FIRST_SAID:
+        return 1.0
+    if column.words in LAST_NAMES and " ".join(words) in LAST_SAID:
+        return 1.0
     context = table.words if column.key else (*table.words, *_key_words(table))
     return _name_score(words, _said(column) if column.flag is not None else column.words, context)
 

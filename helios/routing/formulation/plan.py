@@ -73,6 +73,26 @@ class ColumnRef:
         return f"{self.table}.{self.column}"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Product(ColumnRef):
+    """A column times another one of its rows: a price times how many."""
+
+    factor: str
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column} * {self.table}.{self.factor}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Beginning(ColumnRef):
+    """The first characters of a column: the year or the month of a date."""
+
+    length: int
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column}[:{self.length}]"
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A column, an aggregate over one, or a count of rows (`column` None)."""
@@ -98,19 +118,28 @@ ROWS = Term(None, Aggregate.COUNT)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A comparison of a term with another plan's rows or with values.
+    """A comparison of a term with another plan's rows, with another column of the row, or with values.
 
     BETWEEN takes two values, the null tests none, IN and NOT IN one or more, all others one; another plan's rows go
-    with IN, NOT IN and the six comparisons. PlanError for anything else.
+    with IN, NOT IN and the six comparisons, a column with the six. PlanError for anything else.
     """
 
     term: Term
     operator: Operator
     values: tuple[Value, ...] = ()
     query: Union["Plan", None] = None
+    own: ColumnRef | None = None
+    """Of the other plan's only table those rows that have the row's own value of this: the average of its own kind."""
+    than: ColumnRef | None = None
+    """The other column."""
 
     def __post_init__(self) -> None:
-        if self.query is not None:
+        if self.own is not None and (self.query is None or self.query.joins or self.own.table != self.query.table):
+            raise PlanError("rows of its own kind are those of one table")
+        if self.than is not None:
+            if self.values or self.query is not None or self.operator not in COMPARISONS:
+                raise PlanError(f"{self.operator} does not compare two columns")
+        elif self.query is not None:
             if self.values or self.operator not in (*COMPARISONS, *MEMBERSHIPS):
                 raise PlanError(f"{self.operator} does not compare with rows and {len(self.values)} values")
         elif self.operator in MEMBERSHIPS:
@@ -123,6 +152,7 @@ class Condition:
 
     def __str__(self) -> str:
         right = f"({self.query})" if self.query is not None else " and ".join(map(repr, self.values))
+        right = f"{right} of its own {self.own}" if self.own is not None else str(self.than) if self.than else right
         return f"{self.term} {self.operator} {right}".rstrip()
 
 

@@ -59,7 +59,10 @@ class _Planner(Names):
         group = self._group(select, plain)
         orders = self._orders(select)
         select = self._counted_alike(select, orders)
+        if self._how_much() and len(orders) == 1 and orders[0].term not in select:
+            select.append(orders[0].term)
         having = self._having()
+        select, orders = self._as_compared(select, orders, having)
         counted = bool(having) or any(order.term.aggregate is not None for order in orders)
         if counted and not group:
             group = self._entity(select)
@@ -127,6 +130,22 @@ class _Planner(Names):
         if not bare or not asked or len(orders) != 1 or orders[0].term.column is None or ROWS not in select:
             return select
         return [orders[0].term if term == ROWS else term for term in select]
+
+    def _as_compared(
+        self, select: list[Term], orders: list[Order], having: Sequence[Condition]
+    ) -> tuple[list[Term], list[Order]]:  # fmt: skip
+        """ "That took more than 1,000 in total: title and takings": the sum that is compared is meant."""
+        sums = {one.term.column: one.term for one in having if one.term.column is not None}
+
+        def meant(term: Term) -> Term:
+            return sums.get(term.column, term) if term.aggregate is None and term.column is not None else term
+
+        return list(map(meant, select)), [replace(order, term=meant(order.term)) for order in orders]
+
+    def _how_much(self) -> bool:
+        """Whether a question ends with "and how much": what it is ordered by is wanted too."""
+        said = [p.text for p in self.draft.pieces if p.cue not in (Cue.END, Cue.COMMA)]
+        return said[-3:] == ["and", "how", "much"]
 
     def _best_of_each(
         self, select: list[Term], orders: Sequence[Order], having: Sequence[Condition]
@@ -359,14 +378,6 @@ class _Planner(Names):
             column = self._doer(table) or (described.ref if described is not None else column)
         return Term(column, aggregate) if column is not None else None
 
-    def _listed(self, column: ColumnRef) -> str:
-        """The table that has a row for each of what is counted: models are those of the list that cars refer to."""
-        words = self.schema.column(column).words
-        for own, other in self.schema.refers:
-            if own == column and stem(words[-1]) in {stem(word) for word in self.schema.tables[other.table].words}:
-                return other.table
-        return column.table
-
     def _amount(self, item: Item, column: ColumnRef | None) -> bool:
         """Whether a "number of" is stored in a column instead of being counted."""
         if column is None or item.distinct or item.piece is None or item.piece.cue != Cue.COLUMN:
@@ -471,6 +482,9 @@ class _Planner(Names):
                 orders.append(Order(Term(column, aggregate), descending != flipped))
         if not orders and self.draft.directed and select:
             orders = [Order(self._measure(select) if self.draft.measured else select[0], descending)]
+            compared = self._compared_amount() if self.draft.measured and orders[0].term == select[0] else None
+            if compared is not None and self._measure([*select, Term(compared)]).column == compared:
+                orders = [Order(Term(compared), descending)]  # "huts above 600 metres, highest first"
         return list(dict.fromkeys(orders))
 
     def _own_measure(self, item: Item) -> ColumnRef | None:
@@ -484,6 +498,12 @@ class _Planner(Names):
         """The only number of a table's rows that is no key and no year."""
         found = [c for c in self.schema.tables[table].columns if c.numeric and not c.key and not c.temporal]
         return found[0].ref if len(found) == 1 else None
+
+    def _compared_amount(self) -> ColumnRef | None:
+        """The only column that is compared with a number."""
+        beyond = (Operator.GT, Operator.GE, Operator.LT, Operator.LE)
+        columns = {self.settled.of(part) for part in self.draft.filters if part.operator in beyond}
+        return columns.pop() if len(columns) == 1 else None
 
     def _measure(self, select: Sequence[Term]) -> Term:
         """What is selected that has more or less: an aggregate, or the last number that is no key."""

@@ -44,7 +44,7 @@ def _without(plan: Plan, join: Join) -> Plan | None:
         plan, table=kept.table if plan.table == gone else plan.table,
         joins=tuple(j for j in plan.joins if gone not in (j.left.table, j.right.table)),
         select=tuple(map(term, plan.select)),
-        where=tuple(tuple(replace(c, term=term(c.term)) for c in some) for some in plan.where),
+        where=tuple(tuple(replace(c, term=term(c.term), than=swap(c.than)) for c in some) for some in plan.where),
         group=tuple(kept if column == key else column for column in plan.group),
         each=tuple(kept if column == key else column for column in plan.each),
         having=tuple(replace(c, term=term(c.term)) for c in plan.having),
@@ -56,6 +56,7 @@ def _without(plan: Plan, join: Join) -> Plan | None:
 def tables_read(plan: Plan) -> set[str]:
     """Tables whose columns a plan reads, apart from joins."""
     terms = [*plan.select, *(o.term for o in plan.order), *(c.term for c in plan.having)]
-    terms += [condition.term for some in plan.where for condition in some]
-    columns = [*plan.group, *plan.each, *(term.column for term in terms if term.column is not None)]
+    conditions = [condition for some in plan.where for condition in some]
+    columns = [*plan.group, *plan.each, *(c for one in conditions for c in (one.term.column, one.than, one.own) if c)]
+    columns += [term.column for term in terms if term.column is not None]
     return {column.table for column in columns}

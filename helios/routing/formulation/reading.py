@@ -11,7 +11,7 @@ from dataclasses import replace
 from helios.routing.formulation.conditions import Mode
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
-from helios.routing.formulation.linking import says_when
+from helios.routing.formulation.linking import FLAG, says_when, undone
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
@@ -205,23 +205,12 @@ class _Reader(SuperlativeReader):
                 return True
         return False
 
-    def _compared_with(self, aggregate: Aggregate) -> None:
-        column = self.ahead(Cue.COLUMN)
-        last = self.draft.select[-1] if self.draft.select else None
-        if column is None and self.ahead(Cue.TABLE) is not None and last is not None and last.aggregate is None:
-            if last.piece is self.last_column is not None and not (self.grade is not None and self.grade.attributes):
-                column = self.last_column  # "which huts cost more than the average hut"
-                self.draft.select.pop()
-            subject = column or self.subject
-            self._add(Filter(subject, self.compare or Operator.GT, None, grade=self.grade, average=aggregate))
-            return
-        if column is not None:
-            self.consume(column)
-        subject = column or self.subject
-        self._add(Filter(subject, self.compare or Operator.GT, None, grade=self.grade, average=aggregate))
-        self.inside = self.ahead(Cue.PREPOSITION, skip=()) is not None
-
     def _each(self, piece: Piece) -> None:
+        following = self.pieces[self.i] if self.i < len(self.pieces) else None
+        if piece.text == "per" and following is not None and following.cue == Cue.WORD:
+            return  # "paid more per hour"
+        if following is not None and following.text in ("them", "these", "those"):
+            return  # "and how many days each of them keeps"
         self.beside = bool(piece.text in BESIDE and self.mode == Mode.SELECT and self.draft.select)
         self.each = not self.beside
 
@@ -352,9 +341,13 @@ class _Reader(SuperlativeReader):
 
     def _column(self, piece: Piece) -> None:
         following = self.pieces[self.i].text.split()[:1] if self.i < len(self.pieces) else []
-        if following == ["by"] and piece.text.endswith("ed") and " " not in piece.text:
-            return  # a verb: "the houses registered by each owner"
-        if self._asked_of_a_doer(piece):
+        grouped = self.ahead(Cue.EACH, skip=()) is not None and not any(link.whole for link in piece.links)
+        if (following == ["by"] or grouped) and piece.text.endswith("ed") and " " not in piece.text:
+            return  # a verb: "the houses registered by each owner", "registered in each year"
+        if self._asked_of_a_doer(piece) or self._than_a_column(piece):
+            return
+        if undone(piece.text) and any(link.score == FLAG for link in piece.columns):
+            self._add(Filter(piece, Operator.IS_NULL, None))
             return
         if self._done(piece):
             self._add(Filter(piece, Operator.NOT_NULL, None))
@@ -378,6 +371,9 @@ class _Reader(SuperlativeReader):
         if piece.tables and self.draft.select and self.behind(Cue.PREPOSITION) and self._described():
             self.draft.mentions.append(piece)  # "by the maker with the full name"
             return
+        if self._rows_of(piece):
+            self._table(replace(piece, cue=Cue.TABLE))
+            return
         if self._hints(piece):
             self.subject = piece if self.ahead(Cue.VALUE, skip=(Cue.WORD, Cue.PREPOSITION)) else self.subject
             return
@@ -385,6 +381,9 @@ class _Reader(SuperlativeReader):
             return
         if lemma(piece.text) == "number" and self._counts() and self.mode == Mode.SELECT and not piece.tables:
             return  # "give the region's name and the number", where rows are counted
+        done = next((f.subject for f in self.draft.filters if f.operator is Operator.NOT_NULL), None)
+        if done is not None and lemma(piece.text) in ("date", "day", "time") and self.mode == Mode.SELECT:
+            piece = done  # "which were closed, and when? Name and date"
         self.last_column = piece
         if self.each and not self._aggregates_said() and not self.draft.select:
             self.each, self.mode = False, Mode.SELECT
@@ -425,14 +424,24 @@ class _Reader(SuperlativeReader):
         done = any(p.cue == Cue.WORD and p.text == "do" for p in self.pieces[: self.i - 1])
         return verb and done and self._counts()
 
+    def _rows_of(self, piece: Piece) -> bool:
+        """Whether a name of a column means rows of its table: "the names and ids of all makers"."""
+        several = lemma(piece.text.split()[-1]) != piece.text.split()[-1].lower()
+        owned = {link.table for link in piece.columns[:1]} & set(piece.tables[:1])
+        asked = [item for item in self.draft.select if item.piece is not None and item.piece.cue == Cue.COLUMN]
+        return bool(self.mode == Mode.SELECT and self.after_of and self.behind(Cue.PREPOSITION) and several and owned
+                    and asked and not self._aggregates_said())  # fmt: skip
+
     def _done(self, piece: Piece) -> bool:
         """Whether it is said that something was done, and a column says when: there is a date where it was."""
         before = [p.text for p in self.pieces[: self.i - 1]][-2:]
         ends = self.ahead(Cue.END, Cue.COMMA, Cue.AND, skip=()) is not None
         been = before[-1:] == ["be"] and before[-2:-1] not in (["not"], ["never"])
         tensed = been and any(p.text == "have" for p in self.pieces[max(0, self.i - 4) : self.i - 1])
-        done = piece.text.endswith("ed") and " " not in piece.text and tensed and ends and not self.negated
-        return done and any(link.column is not None and says_when(link, piece.text) for link in piece.links)
+        past = piece.text.endswith("ed") or (before[-1:] == ["have"] and IRREGULAR.get(piece.text, "") != "")
+        done = past and " " not in piece.text and (tensed or before[-1:] == ["have"]) and ends and not self.negated
+        verb = IRREGULAR.get(piece.text, piece.text)
+        return done and any(link.column is not None and says_when(link, verb) for link in piece.links)
 
     def _named_beside(self) -> None:
         """ "The cheapest plant and its price": the plant is wanted too."""

@@ -36,18 +36,28 @@ ORDER_ALONE = re.compile(rf"[?.]\s+({SUPERLATIVE} first)\b", re.IGNORECASE)
 MONTHS_OF_A_YEAR = re.compile(
     rf"\b(?:from |between )?({MONTH})\.? (?:to|through|until|till|and|–|-) ({MONTH})\.? (\d{{4}})\b", re.IGNORECASE
 )
+HIS_OR_HER = re.compile(r"\b(?:his or her|her or his|his/her|her/his)\b", re.IGNORECASE)
 EACH_ONCE = re.compile(r"\b(?:list|show|name|give|with) each (?:\w+ )?(?:just |only )?once\b", re.IGNORECASE)
 ADD_UP = re.compile(r"\b(what|how much) (?:do|does|did) (.+?) add up to\b", re.IGNORECASE)
 ADD_UP_TO_MORE = re.compile(r"\badds? up to (?=(?:more|less|over|under|at) )", re.IGNORECASE)
 
 
-def rephrased(question: str) -> str:
+TAKE = r"(?:take in|took in|taken in|take|took|taken|bring in|brought in|earn|earned|make|made)"
+HOW_MUCH_TAKEN = re.compile(
+    rf"\bhow much (?:money )?(?:do|does|did|has|have) (.+?) (?:{TAKE}|spend|spent|paid|pay)\b", re.IGNORECASE
+)
+TAKEN_MORE = re.compile(rf"\b{TAKE}(?= (?:more|less|over|under|at least|at most)\b)", re.IGNORECASE)
+
+
+def rephrased(question: str, *, money: bool = False) -> str:
     """A question without courtesies, with requests for the columns that a fragment lists, orders and spans of months
-    spelled out."""
+    spelled out; with `money` where prices times numbers are known, what is taken and spent by the name of that."""
     text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
+    if money:
+        text = TAKEN_MORE.sub("have total revenue of", HOW_MUCH_TAKEN.sub(r"what is the total revenue of \1", text))
     text = MONTHS_OF_A_YEAR.sub(r"between \1 \3 and \2 \3", text)
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
-    text = EACH_ONCE.sub("each one once", text)
+    text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))
     text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))
     first, *rest = SENTENCE.split(text)
     if LISTING.match(first) and is_statement(first):

@@ -45,12 +45,16 @@ class Restrictions:
                 continue
             table = condition.term.column.table
             if self._counts(part, condition):
-                self._need([table])
+                self._need([self._listed(condition.term.column)])
                 number = part.value.number if part.value is not None else None
                 counted = Term(condition.term.column, Aggregate.COUNT, distinct=True) if self._different(part) else ROWS
                 self.counts.append(Condition(counted, part.operator, (plain_number(number or 0.0),)))
                 continue
-            elsewhere = part.negated and table not in (entity, self._spoken()) and self._many(entity, table)
+            if (by_role := self._by_role(part, condition)) is not None:
+                where.append((by_role,))
+                continue
+            spoken = (entity, self._spoken(), *self._measured())
+            elsewhere = part.negated and table not in spoken and self._many(entity, table)
             within = any(piece.start < self._start(part) for piece, _ in self.draft.absent)
             if elsewhere or (absent and (table in absent or (within and table != entity))):
                 home = next(iter(absent), table) if within else table
@@ -68,6 +72,34 @@ class Restrictions:
             else:
                 where.append((condition,))
         return where, absent
+
+    def _by_role(self, part: Filter, condition: Condition) -> Condition | None:
+        """A condition on what a row refers to in one of its roles, where the question speaks of several: "a main
+        supplier in Leeds and a backup supplier in Bristol"."""
+        role = self._role(part)
+        if role is None or part.negated or len(set(filter(None, map(self._role, self.draft.filters)))) < 2:
+            return None
+        own, key = role
+        self._need([own.table])
+        rows = Plan(key.table, (Term(key),), where=((condition,),))
+        return Condition(Term(own), Operator.IN, query=rows)
+
+    def _role(self, part: Filter) -> tuple[ColumnRef, ColumnRef] | None:
+        """The column that refers to the rows of a condition, and the key; None where no mention names one."""
+        column = self.settled.of(part)
+        if column is None or part.subject is None:
+            return None
+        named = {link.column for link in part.subject.columns}
+        found = [(own, key) for own, key in self.schema.refers if own in named and key.table == column.table]
+        return found[0] if len(found) == 1 else None
+
+    def _measured(self) -> set[str]:
+        """The tables whose rows are counted or added up: "the most paid for bookings that were not refunded"."""
+        items = [item for item in (*self.draft.select, *self.draft.orders) if item.aggregate or item.many]
+        items += [part.item for part in self.draft.having if part.item is not None]
+        columns = (self.settled.of(item) for item in items)
+        found = {column.table for column in columns if column is not None}
+        return found | {table for item in items if item.piece is not None for table in item.piece.tables[:1]}
 
     def _nearest(self, entity: str, piece: Piece) -> str:
         """The table of a mention, of a column the one that the entity is nearest to."""
@@ -96,8 +128,13 @@ class Restrictions:
         if part.value is None or part.subject is None or part.value.cue != Cue.NUMBER or condition.term.column is None:
             return False
         view = self.schema.column(condition.term.column)
-        near = part.subject.start == part.value.end or self._different(part)
-        return near and view.text and not view.temporal and not view.primary
+        near = part.subject.start == part.value.end or self._different(part) or self._or_more(part)
+        several = lemma(part.subject.text.split()[-1]) != part.subject.text.split()[-1].lower()
+        averaged = any(
+            item.aggregate is Aggregate.AVG and self.settled.of(item) == view.ref for item in self.draft.select
+        )
+        counted = view.text or (several and (view.key or averaged))
+        return near and counted and not view.temporal and not view.primary
 
     def _different(self, part: Filter) -> bool:
         """Whether "different" stands between a number and what is counted: at least three different doctors."""
@@ -105,6 +142,20 @@ class Restrictions:
             return False
         between = [p.cue for p in self.draft.pieces if part.value.end <= p.start < part.subject.start]
         return between == [Cue.DISTINCT]
+
+    def _or_more(self, part: Filter) -> bool:
+        """Whether the comparison stands between a number and what is counted: two or more kinds."""
+        assert part.value is not None and part.subject is not None
+        between = [p.cue for p in self.draft.pieces if part.value.end <= p.start < part.subject.start]
+        return between == [Cue.COMPARE]
+
+    def _listed(self, column: ColumnRef) -> str:
+        """The table that has a row for each of what is counted: models are those of the list that cars refer to."""
+        words = self.schema.column(column).words
+        for own, other in self.schema.refers:
+            if own == column and stem(words[-1]) in {stem(word) for word in self.schema.tables[other.table].words}:
+                return other.table
+        return column.table
 
     def _start(self, part: Filter) -> int:
         return max((p.start for p in (part.subject, part.value) if p is not None), default=0)
@@ -134,11 +185,20 @@ class Restrictions:
         if column is None:
             return None
         operator = part.operator
-        if operator == Operator.IS_NULL and self.schema.column(column).numeric:
+        view = self.schema.column(column)
+        if operator == Operator.IS_NULL and view.numeric and not view.key and not view.temporal:
             return Condition(Term(column), Operator.EQ, (0,))
         if id(part) in self.settled.flipped:
             mirrored = {Operator.GT: Operator.LT, Operator.LT: Operator.GT, Operator.GE: Operator.LE}
             operator = mirrored.get(operator, operator)
+        if part.than is not None:
+            than = self.settled.of(part.than)
+            alike = than is not None and self._alike(column, than)
+            return Condition(Term(column), operator, than=than) if alike else None
+        if part.average is not None and not self.schema.column(column).numeric and (own := self._number_asked()):
+            column = own  # "who is paid more than the average clerk? Name and wage"
+        if part.average is not None and part.own is not None:
+            return self._of_own_kind(part, column, operator)
         if part.average is not None:
             inner = [c for other in self.draft.filters if other.inside and (c := self._condition(other)) is not None]
             tables = [column.table, *(c.term.column.table for c in inner if c.term.column is not None)]
@@ -154,6 +214,33 @@ class Restrictions:
             return Condition(Term(column), operator, query=other)
         values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
         return Condition(Term(column), operator, values)
+
+    def _alike(self, column: ColumnRef, other: ColumnRef) -> bool:
+        """Whether two columns hold the same sort of values: amounts, times, keys of one table."""
+        one, two = self.schema.column(column), self.schema.column(other)
+        keys = {own: key for own, key in self.schema.refers}
+        if one.key or two.key:
+            return column != other and keys.get(column, column) == keys.get(other, other)
+        return column != other and (one.numeric, one.temporal) == (two.numeric, two.temporal)
+
+    def _number_asked(self) -> ColumnRef | None:
+        """The first amount that is asked for."""
+        columns = (self.settled.of(item) for item in self.draft.select)
+        views = (self.schema.column(column) for column in columns if column is not None)
+        return next((view.ref for view in views if view.numeric and not view.key), None)
+
+    def _of_own_kind(self, part: Filter, column: ColumnRef, operator: Operator) -> Condition | None:
+        """Compared with an aggregate over the rows that share a column, or refer to the same row, with the row."""
+        assert part.own is not None and part.own.piece is not None and part.average is not None
+        kind = self.settled.of(part.own)
+        if kind is None or kind.table != column.table:
+            tables = {*part.own.piece.tables, *([kind.table] if kind is not None else [])}
+            kinds = [own for own, key in self.schema.refers if own.table == column.table and key.table in tables]
+            kind = kinds[0] if len(kinds) == 1 else None
+        if kind is None:
+            return None
+        query = Plan(column.table, (Term(column, part.average),))
+        return Condition(Term(column), operator, query=query, own=kind)
 
     def _dates(self, part: Filter, column: ColumnRef, operator: Operator) -> tuple[Operator, tuple[str, ...]] | None:
         """How a column of dates compares with a date, a month or a year; None for anything else."""

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 from helios.executors.values import Value
 from helios.routing.formulation.dates import written
-from helios.routing.formulation.plan import ColumnRef, Join
+from helios.routing.formulation.plan import ColumnRef, Join, Product
 from helios.routing.formulation.words import lemma, name_words, stem
 from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
 
@@ -43,6 +43,16 @@ SPOKEN = 0.6
 """What a join gains where the question names the table that comes in."""
 
 
+MANY = ("quantity", "qty", "seat", "ticket", "piece", "unit")
+"""What columns are called that say how many of something at a price."""
+PRICES = ("price", "cost", "fee", "fare")
+"""What columns are called that say what one of them costs."""
+SUMS = ("total", "amount", "subtotal", "revenue", "value", "sum", "net", "gross")
+"""What columns are called that hold what both make together."""
+TAKEN = ("revenue", "spend", "worth", "money")
+"""What people call a price times how many, where no column holds it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnView:
     """A column with the words of its name."""
@@ -73,6 +83,8 @@ class TableView:
     """A table that only connects others."""
     roles: tuple[tuple[str, ...], ...] = ()
     """What columns of other tables call its rows, where no table is called so: the students of student_id."""
+    computed: tuple[ColumnView, ...] = ()
+    """What its columns make together: a price times how many, by the words that people say for it."""
 
     @property
     def naming(self) -> ColumnView | None:
@@ -132,7 +144,8 @@ class SchemaView:
         return view
 
     def column(self, ref: ColumnRef) -> ColumnView:
-        return next(column for column in self.tables[ref.table].columns if column.ref == ref)
+        table = self.tables[ref.table]
+        return next(column for column in (*table.columns, *table.computed) if column.ref == ref)
 
     @property
     def dated(self) -> bool:
@@ -211,7 +224,19 @@ def _table_view(table: TableSchema, said: set[str]) -> TableView:
     columns = _without_prefix(columns)
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
-    return TableView(table.name, words, columns, keys, linking=len(referring) > 1)
+    return TableView(table.name, words, columns, keys, len(referring) > 1, computed=_computed(columns))
+
+
+def _computed(columns: Iterable[ColumnView]) -> tuple[ColumnView, ...]:
+    """A price times how many, where a table has one of each and nothing that holds both together."""
+    numbers = [column for column in columns if column.numeric and not column.key and not column.temporal]
+    prices = [column for column in numbers if set(column.words) & set(PRICES)]
+    many = [c for c in numbers if c not in prices and set(c.words) & set(MANY)]
+    if len(prices) != 1 or len(many) != 1 or any(set(column.words) & set(SUMS) for column in numbers):
+        return ()
+    (price,), (number,) = prices, many
+    ref = Product(number.ref.table, number.ref.column, price.ref.column)
+    return tuple(replace(price, ref=ref, words=(word,), samples=()) for word in TAKEN)
 
 
 def _without_prefix(columns: tuple[ColumnView, ...]) -> tuple[ColumnView, ...]:

@@ -4,6 +4,7 @@ A mention's options are scored by its words, by the tables named near it, and by
 they should need few tables.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
@@ -38,6 +39,8 @@ UNIT_SHORT = {
     "euro": "eur", "dollar": "usd", "pound": "gbp", "foot": "ft",
 }  # fmt: skip
 """How names of columns write units."""
+CLOCK = re.compile(r"\d{1,2}:\d\d")
+"""What times of a day begin with, which are no dates."""
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
 
@@ -71,6 +74,7 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
     around = _Surroundings(draft, schema)
     parts: list[object] = [*draft.select, *draft.groups, *draft.orders, *draft.filters]
     parts += [part.item for part in draft.having if part.item is not None]
+    parts += [item for part in draft.filters for item in (part.than, part.own) if item is not None]
     options = _few(_shared([(part, found) for part in parts if (found := around.options(part))]))
     named = {table for piece in draft.mentions for table in piece.tables[:1]}
     ways: list[Settled] = []
@@ -247,9 +251,12 @@ class _Surroundings:
         near = self.nearest(value)
         near = near or next((link.table for p in self.pieces for link in p.columns[:1]), None)
         tables = tables or (before.tables if before is not None else (near,) if near is not None else ())
+        clocks = {c.ref for c in self.schema.columns() if c.samples and all(map(CLOCK.match, c.samples))}
         joined = {join.right.table: None for name in tables for join in self.schema.joins.get(name, ())}
-        beside = [c for name in joined for c in self.schema.tables[name].columns if c.temporal]
-        own = [c for name in tables for c in self.schema.tables[name].columns if c.temporal]
+        near_tables, own_tables = ([c for name in some for c in self.schema.tables[name].columns if c.temporal]
+                                   for some in (joined, tables))  # fmt: skip
+        beside = [c for c in near_tables if c.ref not in clocks]
+        own = [c for c in own_tables if c.ref not in clocks]
         said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
         told = [c for c in beside if said & {stem(word) for word in c.words}]  # "registered in 2016"
         yield from (Option(c.ref, 0.9, 0.7) for c in told)

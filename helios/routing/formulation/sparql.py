@@ -11,12 +11,14 @@ from helios.executors.sparql.terms import XSD, iri_text, quoted, term_text
 from helios.executors.values import Value
 from helios.routing.formulation.plan import (
     Aggregate,
+    Beginning,
     ColumnRef,
     Condition,
     Join,
     Operator,
     Plan,
     PlanError,
+    Product,
     SetOperation,
     Term,
 )
@@ -94,7 +96,18 @@ class _Scope:
         if column not in self.variables:
             name = _name(column.table, column.column, self.mark)
             self.bind(column, name if name not in self.variables.values() else f"{name}_{next(self.numbers)}")
+            if computed := self._computed(column):
+                self.filters.append(f"BIND({computed} AS {self.variables[column]})")
         return self.variables[column]
+
+    def _computed(self, column: ColumnRef) -> str:
+        """What a value is made of that no triple holds; empty for others."""
+        whole = ColumnRef(column.table, column.column)
+        if isinstance(column, Beginning):
+            return f"SUBSTR(STR({self.variable(whole)}), 1, {column.length})"
+        if isinstance(column, Product):
+            return f"({self._cast(whole)} * {self._cast(ColumnRef(column.table, column.factor))})"
+        return ""
 
     def bind(self, column: ColumnRef, variable: str) -> None:
         """Have a variable stand for a column's value, in place of one of its own."""
@@ -138,6 +151,10 @@ class _Scope:
 
     def _comparison(self, left: str, condition: Condition) -> str:
         operator, column = condition.operator, condition.term.column
+        if condition.own is not None:
+            raise PlanError("rows of a row's own kind are not compared in SPARQL")
+        if condition.than is not None:
+            return f"{self._cast(column) if column else left} {operator.value} {self._cast(condition.than)}"
         if condition.query is not None:
             return f"{self._cast(column) if column else left} {operator.value} {self._value_of(condition.query)}"
         if operator in TEXT:
@@ -156,7 +173,7 @@ class _Scope:
         column = condition.term.column
         if column is None or condition.term.aggregate is not None:
             return left, _constant(value)
-        datatypes = set(self.tables.columns[column].datatypes)
+        datatypes = set(self.tables.columns[column].datatypes) if column in self.tables.columns else set()
         if isinstance(value, int | float) and not isinstance(value, bool):
             if datatypes & DATES:
                 return f"<{XSD}integer>(SUBSTR(STR({left}), 1, 4))", _constant(value)

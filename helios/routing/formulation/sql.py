@@ -1,15 +1,29 @@
 """A plan as SQL text for SQLite, DuckDB and PostgreSQL: every name quoted, every value a literal."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime
 
 from helios.executors.values import Value
-from helios.routing.formulation.plan import Aggregate, ColumnRef, Condition, Operator, Plan, SetOperation, Term
+from helios.routing.formulation.plan import (
+    Aggregate,
+    Beginning,
+    ColumnRef,
+    Condition,
+    Operator,
+    Plan,
+    Product,
+    SetOperation,
+    Term,
+)
 
 LIKE = {Operator.CONTAINS: "%{}%", Operator.NOT_CONTAINS: "%{}%", Operator.STARTS: "{}%", Operator.ENDS: "%{}"}
 
 STANDARD = ("sqlite", "duckdb", "postgres", "sparql")
 """Dialects that are written here as they are; `sparql` is for tables of an RDF graph."""
+
+OWN = "own"
+"""What a table is called inside a query about the rows of a row's own kind."""
 
 
 def render(plan: Plan, dialect: str = "sqlite") -> str:
@@ -45,14 +59,16 @@ def literal(value: Value) -> str:
 
 
 class _Renderer:
-    def __init__(self, dialect: str) -> None:
+    def __init__(self, dialect: str, aliases: Mapping[str, str] | None = None) -> None:
+        """`aliases` are the names by which tables are called inside a query that has them outside too."""
         self.dialect = dialect
+        self.aliases = aliases or {}
         self.like = "LIKE" if dialect == "sqlite" else "ILIKE"
 
     def query(self, plan: Plan) -> str:
-        several = bool(plan.joins)
+        several = bool(plan.joins or self.aliases)
         columns = ", ".join(self.term(term, several) for term in plan.select)
-        parts = [f"SELECT {'DISTINCT ' if plan.distinct else ''}{columns}", f"FROM {quoted(plan.table)}"]
+        parts = [f"SELECT {'DISTINCT ' if plan.distinct else ''}{columns}", f"FROM {self.table(plan.table)}"]
         for join in plan.joins:
             on = f"{self.column(join.left, True)} = {self.column(join.right, True)}"
             parts.append(f"JOIN {quoted(join.right.table)} ON {on}")
@@ -92,13 +108,30 @@ class _Renderer:
         return f"({pair}) IN ({self.query(found)})"
 
     def column(self, column: ColumnRef, several: bool) -> str:
-        return f"{quoted(column.table)}.{quoted(column.column)}" if several else quoted(column.column)
+        if isinstance(column, Product):
+            factors = (ColumnRef(column.table, name) for name in (column.column, column.factor))
+            return " * ".join(self.column(factor, several) for factor in factors)
+        if isinstance(column, Beginning):
+            whole = self.column(ColumnRef(column.table, column.column), several)
+            return f"SUBSTR(CAST({whole} AS TEXT), 1, {column.length})"
+        table = self.aliases.get(column.table, column.table)
+        return f"{quoted(table)}.{quoted(column.column)}" if several else quoted(column.column)
+
+    def table(self, name: str) -> str:
+        alias = self.aliases.get(name)
+        return quoted(name) if alias is None else f"{quoted(name)} AS {quoted(alias)}"
 
     def term(self, term: Term, several: bool) -> str:
         inner = "*" if term.column is None else self.column(term.column, several)
         if term.aggregate is None:
             return inner
         return f"{term.aggregate.upper()}({'DISTINCT ' if term.distinct else ''}{inner})"
+
+    def of_own(self, plan: Plan, own: ColumnRef) -> str:
+        """A plan over those rows that have the outer row's own value of a column."""
+        inner = _Renderer(self.dialect, {plan.table: OWN})
+        same = f"{inner.column(own, True)} = {self.column(own, True)}"
+        return f"{inner.query(plan)} {'AND' if plan.where else 'WHERE'} {same}"
 
     def any_of(self, conditions: tuple[Condition, ...], several: bool) -> str:
         text = " OR ".join(self.condition(condition, several) for condition in conditions)
@@ -107,6 +140,10 @@ class _Renderer:
     def condition(self, condition: Condition, several: bool) -> str:
         left = self.term(condition.term, several)
         operator = condition.operator
+        if condition.than is not None:
+            return f"{left} {operator.value} {self.column(condition.than, several)}"
+        if condition.query is not None and condition.own is not None:
+            return f"{self.term(condition.term, True)} {operator.value} ({self.of_own(condition.query, condition.own)})"
         if condition.query is not None:
             return f"{left} {operator.upper()} ({self.query(condition.query)})"
         if operator in LIKE:

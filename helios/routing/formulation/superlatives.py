@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 
 from helios.routing.formulation.conditions import ConditionReader, Mode
 from helios.routing.formulation.cues import Cue, Grade
-from helios.routing.formulation.draft import Item
+from helios.routing.formulation.draft import Filter, Item
 from helios.routing.formulation.pieces import Piece
-from helios.routing.formulation.plan import Aggregate
+from helios.routing.formulation.plan import Aggregate, Operator, Product
 
 MANY = ("most", "least", "fewest")
 """Superlatives of how many there are."""
@@ -26,7 +26,12 @@ class SuperlativeReader(ConditionReader, ABC):
         grade = piece.payload if isinstance(piece.payload, Grade) else Grade(True)
         if piece.text == "last" and self.ahead(Cue.COMPARE, skip=()) is not None:
             return  # "films that last longer than"
-        if self._span_of_order(grade, piece) or self._comes_first(grade, piece) or self._extreme_beside(grade):
+        if (
+            self._than_an_extreme(grade)
+            or self._span_of_order(grade, piece)
+            or self._comes_first(grade, piece)
+            or self._extreme_beside(grade)
+        ):
             return
         if self.ahead(Cue.AGGREGATE, skip=()) is not None and self._most_in_all(grade):
             return
@@ -39,6 +44,8 @@ class SuperlativeReader(ConditionReader, ABC):
         self.draft.limit = self.draft.limit or self.amount or 1
         self.draft.descending = grade.more
         target = self.ahead(Cue.COLUMN, Cue.TABLE, Cue.COUNT, Cue.TIMES, skip=skip)
+        if self._most_of_a_verb(piece):
+            return
         if target is not None and target.cue == Cue.TIMES:
             self.draft.orders.append(Item(None, Aggregate.COUNT))
             return
@@ -67,6 +74,20 @@ class SuperlativeReader(ConditionReader, ABC):
             self.draft.orders.append(Item(target, Aggregate.COUNT, grade=own, near=piece))
         else:
             self.draft.orders.append(Item(self.last_column, grade=None if self.last_column else grade, near=piece))
+
+    def _than_an_extreme(self, grade: Grade) -> bool:
+        """ "More than the lowest price", "that do not have the highest price": compared with the extreme of all."""
+        column = self.ahead(Cue.COLUMN, skip=(Cue.WORD,))
+        before = [p.cue for p in self.pieces[: self.i - 1] if p.cue not in (Cue.WORD, Cue.RELATIVE)][-1:]
+        pending = self.compare is not None and before == [Cue.COMPARE]
+        lacking = self.negated and before == [Cue.NOT] and self.mode == Mode.FILTER
+        if column is None or grade.attributes or not (pending or lacking):
+            return False
+        self.consume(column)
+        self.negated = False
+        extreme = Aggregate.MAX if grade.more else Aggregate.MIN
+        self._add(Filter(column, self.compare or Operator.NE, None, average=extreme))
+        return True
 
     def _extreme_beside(self, grade: Grade) -> bool:
         """ "The average, lowest and highest salary": an extreme that is computed beside other aggregates."""
@@ -147,6 +168,18 @@ class SuperlativeReader(ConditionReader, ABC):
             self.consume(other)
         self.draft.descending = grade.more
         self._ordered_by(grade, piece)
+        return True
+
+    def _most_of_a_verb(self, piece: Piece) -> bool:
+        """ "Who spent the most on tickets": the amount is what a verb names."""
+        verb = self.last_column
+        ends = self.ahead(Cue.PREPOSITION, Cue.END, Cue.COMMA, Cue.AGGREGATE, skip=()) is not None
+        if piece.text.split()[-1] not in MANY or verb is None or not self.behind(Cue.COLUMN) or not ends:
+            return False
+        if verb is not self.subject or not any(isinstance(link.column, Product) for link in verb.columns):
+            return False
+        self.subject = None
+        self.draft.orders.append(Item(verb, many=True))
         return True
 
     def _another(self, piece: Piece) -> bool:

@@ -75,7 +75,7 @@ SYNONYMS = (
     "car vehicle automobile",
     "begin start",
     "company firm enterprise",
-    "quantity amount",
+    "quantity amount unit",
     "picture image photo",
     "nationality citizenship",
     "street address",
@@ -90,6 +90,8 @@ SYNONYMS = (
     "day date",
     "kg kilogram kilo",
     "percent percentage",
+    "revenue taking turnover proceed",
+    "worth value",
 )
 """Words of schemas and questions that mean the same almost everywhere."""
 HOUSED = re.compile(r"(?<=[A-Z]{3})(MST|HDR|TBL|DTL)$")

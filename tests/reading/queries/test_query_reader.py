@@ -27,6 +27,13 @@ VANS = Table("vans", "vans", ("Plate", "Depot ID", "Make", "Mileage"),
     ),
 )  # fmt: skip
 
+ORDERS = Table("orders", "orders", ("Order No", "Article", "Quantity", "Unit price", "Ordered on"),
+    (
+        ("17", "hinge", "4", "2.50", "3 May 2023"), ("18", "latch", "1", "12.00", "9 June 2023"),
+        ("19", "hinge", "10", "2.40", "1 March 2024"),
+    ),
+)  # fmt: skip
+
 
 class Files:
     """Tables by their ids, as an index would give them."""
@@ -76,6 +83,21 @@ def answers(files: Files, question: str):
 def test_answers(files, question, text):
     """Totals of the file are not counted twice; cells are said as they stand."""
     assert answers(files, question)[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What is the total revenue of the orders?", "46"),
+        ("What is the revenue of order number 17?", "10"),
+        ("How many orders were there in each year?", "2023 2, 2024 1"),
+    ],
+)
+def test_what_stands_in_no_cell(question, text):
+    """A price times how many, and the year of a date; cells that only go into it are not shown as the answer."""
+    found = answers(Files(ORDERS), question)[0]
+    assert found.text == text
+    assert text not in {one.text for one in found.citations}
 
 
 def test_cells_are_cited(files):
