@@ -9,6 +9,7 @@ the answer begins or ends there.
 Shape legend: L tokens, n tokens of the passage, D hidden size.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,6 +49,21 @@ EDGES = " \t\n.,;:!?"
 """What no answer begins or ends with."""
 HEADS = {"span": (1, 2), "answers": (1, 1)}
 """Of a token, whether the answer begins and ends there; of the first, whether the passage answers."""
+
+
+_AMOUNT = re.compile(
+    r"\bhow (?:much|many|long|far|old|high|deep|heavy|tall|wide|big)\b|\bwie (?:viele?|lange|weit|alt|hoch|schwer)\b"
+    r"|\bcombien\b|\bcu[áa]nt[oa]s?\b", re.IGNORECASE,
+)  # fmt: skip
+"""Questions for one amount."""
+_NUMERAL = re.compile(
+    r"\d[\d.,]*|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen"
+    r"|eighteen|twenty|thirty|forty|fifty|sixty|ninety)\b", re.IGNORECASE,
+)  # fmt: skip
+_PARTED = re.compile(
+    r"\s*[,;]\s+(?=[^\W\d])|\s+(?:and|but|und|aber|et|mais|y|pero)\s+(?=[^\W\d])(?!a half|a quarter|half)"
+)
+"""What stands between an amount and words about another one; a number that follows at once goes on with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +230,13 @@ class PassageReader:
     def answers(self, question: str, evidence: Evidence, passages: ReadPassages) -> list[PassageAnswer]:
         """What the passages say, each answer once, where it is likeliest."""
         nodes = passages.nodes
+        amount = _AMOUNT.search(question) is not None
         said: dict[str, list[tuple[ReadSpan, int]]] = {}
         for window, read in zip(passages.windows, passages.read, strict=True):
             number, _, length = window.nodes[0]
             text = nodes[number].text.text
-            for span in merged(trimmed(span, text) for span in read.best(length)):
+            likely = (trimmed(span, text) for span in read.best(length))
+            for span in merged(one_amount(span, text) if amount else span for span in likely):
                 said.setdefault(span_key(text[span.start : span.end]), []).append((span, number))
         said.pop("", None)
         sums = {key: float(np.logaddexp.reduce([span.chance for span, _ in all_of])) for key, all_of in said.items()}
@@ -249,6 +267,16 @@ def trimmed(span: ReadSpan, text: str) -> ReadSpan:
     said = text[span.start : span.end]
     start = span.start + len(said) - len(said.lstrip(EDGES))
     return replace(span, start=start, end=max(start, span.start + len(said.rstrip(EDGES))))
+
+
+def one_amount(span: ReadSpan, text: str) -> ReadSpan:
+    """A span up to where a second amount is spoken of: of "£40 fitted, a new one £90" the first."""
+    said = text[span.start : span.end]
+    first, second = (*_NUMERAL.finditer(said), None, None)[:2]
+    if first is None or second is None:
+        return span
+    parted = _PARTED.search(said, first.end(), second.start())
+    return span if parted is None else replace(span, end=span.start + parted.start())
 
 
 def merged(spans: Iterable[ReadSpan]) -> list[ReadSpan]:

@@ -19,6 +19,7 @@ from helios.reading.passages import (
     ReadSpan,
     WindowTokeniser,
     merged,
+    one_amount,
     trimmed,
 )
 from helios.types import Evidence, EvidenceEdge, Origin, Passage, Segment, SegmentId
@@ -87,6 +88,23 @@ def test_no_answer_begins_or_ends_with_a_mark(start, length):
     said = text[span.start : span.end]
     assert said == text[start : start + length].strip(" \t\n.,;:!?")
     assert start <= span.start <= span.end
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("£1,640 fitted, a new one £2,310", "£1,640 fitted"),
+        ("35 days and month-end copies for thirteen months", "35 days"),
+        ("between 10 and 15 days", "between 10 and 15 days"),
+        ("5 years and 6 months", "5 years and 6 months"),
+        ("two hours and a half", "two hours and a half"),
+        ("30p a mile", "30p a mile"),
+    ],
+)
+def test_one_amount_is_asked_for(said, kept):
+    """What is said of a second one is left out; a number that goes on with the first stays."""
+    found = one_amount(ReadSpan(0, len(said), 0.0, 0.0), said)
+    assert said[found.start : found.end] == kept
 
 
 def test_spans_that_overlap_are_one_answer():

@@ -49,6 +49,7 @@ COMPARING = (">", ">=", "<", "<=", "between")
 """Operators of matches that select rows by what is more or less."""
 MOST_BESIDE = 8
 """Columns of numbers of a table whose values are compared with one another, at most."""
+_LONG_NUMBER = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+[.,]\d{1,2})(?![\d.,]*\d)")
 LONGEST_NAME = 4
 """Words after a comparison among which the name of a column is looked for."""
 LAST_DAY = 3_650_000
@@ -155,6 +156,8 @@ def matches_of(
         if comparison.operator != "=":
             compared |= _within(words, comparison.start, comparison.end)
     found = [match for match in _value_matches(_typed(words, sheet), sheet) if not match.words <= compared]
+    for number in _long_numbers(question, words):
+        found = [match for match in found if not match.words & number or number <= match.words]
     found += list(_either(question, words, found))
     found += _date_matches(question, words, sheet)
     found += _day_matches(question, words, sheet)
@@ -204,6 +207,11 @@ def _value_matches(words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
         share = 1.0 if whole else (end - start) / min(len(sheet.values[number].words) for number in numbers)
         said = " ".join(word.text for word in words[start:end])
         yield Match(column, rows, frozenset(range(start, end)), share, len(numbers), "=" if whole else "~", text=said)
+
+
+def _long_numbers(question: str, words: Sequence[Word]) -> list[frozenset[int]]:
+    """The words of numbers that are written with marks: 5,150 is neither 5 nor 150."""
+    return [_within(words, found.start(), found.end()) for found in _LONG_NUMBER.finditer(question)]
 
 
 def _lists(value: Value, phrase: tuple[str, ...], sheet: Sheet) -> bool:

@@ -143,6 +143,8 @@ def execute(program: Program) -> Result | None:
     if op is Op.DIFFERENCE:
         return _difference(program)
     rows = selected(sheet, program.matches)
+    if (rows & sheet.counted).any():
+        rows = rows & sheet.counted  # a total is an answer only where nothing else is meant
     if op is Op.WHETHER:
         found = np.flatnonzero(rows)
         return Result(("yes",) if len(found) else ("no",), _cells(found, program.matches), yes=bool(len(found)))

@@ -37,6 +37,7 @@ _TOTALS = frozenset(
     ("total", "totals", "sum", "sums", "subtotal", "gesamt", "summe", "insgesamt", "totaux", "somme", "suma", "totales")
     + ("合计", "总计", "总数", "小计")
 )
+_ALL = frozenset(("all", "overall", "alle", "tous", "toutes", "todos", "todas", "全部"))
 _YEARS = frozenset(("year", "jahr", "année", "annee", "año"))
 _NUMBERING = frozenset(
     ("id", "number", "code", "reference", "nr", "nummer", "numéro", "numero", "número", "código")
@@ -190,6 +191,8 @@ class Sheet:
         if first >= 0:
             columns = (*columns, _whole_name(columns[first], columns[last]))
         counted = np.array([not _is_total(row) for row in cells], bool)
+        if len(cells) > 2 and _sums_up(cells[-1], len(cells) - 1):
+            counted[-1] = False
         return cls._of(table, columns, counted, (first, last) if first >= 0 else ())
 
     @classmethod
@@ -353,6 +356,13 @@ def _is_total(row: tuple[str, ...]) -> bool:
     first = next((cell for cell in row if cell.strip()), "")
     words = [word.casefold() for word in re.findall(r"\w+", first)[:2]]
     return bool(words) and (words[0] in _TOTALS or (len(words) > 1 and words[0] == "grand" and words[1] in _TOTALS))
+
+
+def _sums_up(row: tuple[str, ...], above: int) -> bool:
+    """Whether a last row speaks of all rows above it: "All", "17 locks"."""
+    first = next((cell for cell in row if cell.strip()), "").strip().casefold()
+    number, _, named = first.partition(" ")
+    return first in _ALL or (number == str(above) and named.isalpha())
 
 
 def _values(columns: tuple[SheetColumn, ...]) -> tuple[tuple[Value, ...], dict[str, list[int]]]:

@@ -123,6 +123,26 @@ def test_a_total_is_no_row_that_a_comparison_selects_but_can_be_named_or_found()
     assert found is not None and found.items == ("22",), "a total that is the best evidence may be what is asked for"
 
 
+def test_a_total_is_not_listed_beside_the_rows_that_it_sums_up():
+    both = Program(SHEET, Op.LOOKUP, (rows(1, 3, 4),), ORDER)
+    found = execute(both)
+    assert found is not None and found.items == ("A2", "A4")
+
+
+@pytest.mark.parametrize(("question", "said"), [("Who paid 5,150 net?", "5 150"), ("who paid 1.500,50", "1 500 50")])
+def test_a_number_with_marks_is_one_number(question, said):
+    """5,150 selects neither the rows of 5 nor those of 150."""
+    sheet = Sheet.of(
+        Table("paid", "Paid", ("Who", "Box", "Net"),
+              (("Ann", "5", "80.00"), ("Bo", "150", "5,150.00"), ("Cy", "1", "1.500,50"), ("Di", "500", "50")))
+    )  # fmt: skip
+    words = question_words(question)
+    found = matches_of(question, words, wording_of(question), sheet, (), ())
+    named = {" ".join(words[at].text for at in sorted(match.words)) for match in found if match.operator in ("=", "~")}
+    assert said in named
+    assert not named & {"5", "150", "1", "500", "50"}
+
+
 def test_an_average_is_said_as_a_person_says_it_and_kept_as_it_is():
     result = execute(Program(SHEET, Op.AVERAGE, (rows(1, 2),), UNITS))
     units = replace(SHEET.columns[UNITS], values=np.array([4.0, 10.0, 6.0, 1.0, 22.0]))

@@ -42,6 +42,13 @@ def test_totals_are_not_counted():
     assert made.counted.tolist() == [True, True, False, False, False]
 
 
+@pytest.mark.parametrize(("label", "counted"), [("All", False), ("3 locks", False), ("4 locks", True), ("3", True)])
+def test_a_last_row_may_speak_of_all_rows(label, counted):
+    """By its name, or by how many there are above it; a number alone is a row's own."""
+    table = Table("t", "Locks", ("Lock", "Fall"), (("Mill", "2"), ("Kiln", "3"), ("Basin", "1"), (label, "6")))
+    assert Sheet.of(table).counted.tolist() == [True, True, True, counted]
+
+
 def test_an_infobox_lies_on_its_side():
     made = sheet(["attribute", "value"], ["Height", "12 m"], ["Built", "1890"], kind=TableKind.INFOBOX)
     assert [column.header for column in made.columns] == ["Height", "Built"]
