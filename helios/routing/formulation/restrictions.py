@@ -10,7 +10,7 @@ from helios.routing.formulation.dates import DATE, YEARS, within
 from helios.routing.formulation.draft import Draft, Filter
 from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
-from helios.routing.formulation.plan import ROWS, Aggregate, ColumnRef, Condition, Operator, Plan, Term
+from helios.routing.formulation.plan import ROWS, Aggregate, ColumnRef, Condition, Operator, Plan, PlanError, Term
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
@@ -193,8 +193,9 @@ class Restrictions:
             operator = mirrored.get(operator, operator)
         if part.than is not None:
             than = self.settled.of(part.than)
-            alike = than is not None and self._alike(column, than)
-            return Condition(Term(column), operator, than=than) if alike else None
+            if than is None or not self._alike(column, than):
+                raise PlanError("columns of unlike values are not compared")
+            return Condition(Term(column), operator, than=than)
         if part.average is not None and not self.schema.column(column).numeric and (own := self._number_asked()):
             column = own  # "who is paid more than the average clerk? Name and wage"
         if part.average is not None and part.own is not None:
@@ -229,7 +230,7 @@ class Restrictions:
         views = (self.schema.column(column) for column in columns if column is not None)
         return next((view.ref for view in views if view.numeric and not view.key), None)
 
-    def _of_own_kind(self, part: Filter, column: ColumnRef, operator: Operator) -> Condition | None:
+    def _of_own_kind(self, part: Filter, column: ColumnRef, operator: Operator) -> Condition:
         """Compared with an aggregate over the rows that share a column, or refer to the same row, with the row."""
         assert part.own is not None and part.own.piece is not None and part.average is not None
         kind = self.settled.of(part.own)
@@ -238,7 +239,7 @@ class Restrictions:
             kinds = [own for own, key in self.schema.refers if own.table == column.table and key.table in tables]
             kind = kinds[0] if len(kinds) == 1 else None
         if kind is None:
-            return None
+            raise PlanError("nothing says which rows are of a row's own kind")
         query = Plan(column.table, (Term(column, part.average),))
         return Condition(Term(column), operator, query=query, own=kind)
 
