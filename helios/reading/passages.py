@@ -24,7 +24,7 @@ from helios.models.headed import HeadedEncoder, PlainTokenizer
 from helios.models.routes import Runtime
 from helios.reading.base import Citation
 from helios.reading.features import span_key
-from helios.reading.spans import ReadNode, Shape, Span, citation_of, read_nodes
+from helios.reading.spans import CARDINALS, ReadNode, Shape, Span, citation_of, read_nodes
 from helios.reading.tables.wording import wording_of
 from helios.reading.windows import Window, windows_of
 from helios.types import Evidence
@@ -56,10 +56,7 @@ _AMOUNT = re.compile(
     r"|\bcombien\b|\bcu[áa]nt[oa]s?\b", re.IGNORECASE,
 )  # fmt: skip
 """Questions for one amount."""
-_NUMERAL = re.compile(
-    r"\d[\d.,]*|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen"
-    r"|eighteen|twenty|thirty|forty|fifty|sixty|ninety)\b", re.IGNORECASE,
-)  # fmt: skip
+_NUMERAL = re.compile(rf"\d[\d.,]*|\b(?:{'|'.join(sorted(CARDINALS))})\b", re.IGNORECASE)
 _PARTED = re.compile(
     r"\s*[,;]\s+(?=[^\W\d])|\s+(?:and|but|und|aber|et|mais|y|pero)\s+(?=[^\W\d])(?!a half|a quarter|half)"
 )

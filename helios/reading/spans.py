@@ -16,11 +16,12 @@ MONTHS = words(
     "january february march april may june july august september october november december jan feb mar apr "
     "jun jul aug sep sept oct nov dec"
 )
-NUMBER_WORDS = words(
+CARDINALS = words(
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand "
-    "million billion first second third fourth fifth sixth seventh eighth ninth tenth"
+    "million billion"
 )
+NUMBER_WORDS = CARDINALS | words("first second third fourth fifth sixth seventh eighth ninth tenth")
 SCALES = words("million billion thousand hundred trillion % percent")
 JOINING = words("of the and & 's ' - – . , de la van von der du for in to a an ( ) / or at on with : s")
 """Tokens that may stand inside a phrase but not at its ends."""

@@ -42,11 +42,14 @@ ADD_UP = re.compile(r"\b(what|how much) (?:do|does|did) (.+?) add up to\b", re.I
 ADD_UP_TO_MORE = re.compile(r"\badds? up to (?=(?:more|less|over|under|at) )", re.IGNORECASE)
 
 
-TAKE = r"(?:take in|took in|taken in|take|took|taken|bring in|brought in|earn|earned|make|made)"
-HOW_MUCH_TAKEN = re.compile(
-    rf"\bhow much (?:money )?(?:do|does|did|has|have) (.+?) (?:{TAKE}|spend|spent|paid|pay)\b", re.IGNORECASE
+TAKE = r"(?:take in|took in|taken in|take|took|taken|bring in|brought in|spend|spent)"
+HOW_MUCH_TAKEN = re.compile(rf"\bhow much (?:money )?(?:do|does|did|has|have) (.+?) {TAKE}\b", re.IGNORECASE)
+TAKEN_MORE = re.compile(
+    rf"\b{TAKE}(?= (?:more than|less than|over|under|at least|at most) "
+    r"(?:[£$€]|[\d.,]+ ?(?:[£€]|pounds|euros?|dollars)))",
+    re.IGNORECASE,
 )
-TAKEN_MORE = re.compile(rf"\b{TAKE}(?= (?:more|less|over|under|at least|at most)\b)", re.IGNORECASE)
+"""What is taken and spent; hours are taken too, so money has to be spoken of."""
 
 
 def rephrased(question: str, *, money: bool = False) -> str:

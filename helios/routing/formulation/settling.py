@@ -17,7 +17,7 @@ from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ColumnRef, Operator
-from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.schema import ColumnView, SchemaView
 from helios.routing.formulation.words import lemma, similarity, stem
 
 OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
@@ -40,7 +40,7 @@ UNIT_SHORT = {
 }  # fmt: skip
 """How names of columns write units."""
 CLOCK = re.compile(r"\d{1,2}:\d\d")
-"""What times of a day begin with, which are no dates."""
+"""What times of a day begin with."""
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
 
 
@@ -99,6 +99,11 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
 def _one(part: object) -> bool:
     """Whether a filter leaves one value of its column."""
     return isinstance(part, Filter) and part.operator == Operator.EQ and not part.negated and not part.alternative
+
+
+def _clock(column: ColumnView) -> bool:
+    """Whether a column holds times of a day, which are no dates."""
+    return bool(column.samples) and all(map(CLOCK.match, column.samples))
 
 
 def _few(options: list[tuple[list[object], list[Option]]]) -> list[tuple[list[object], list[Option]]]:
@@ -251,12 +256,9 @@ class _Surroundings:
         near = self.nearest(value)
         near = near or next((link.table for p in self.pieces for link in p.columns[:1]), None)
         tables = tables or (before.tables if before is not None else (near,) if near is not None else ())
-        clocks = {c.ref for c in self.schema.columns() if c.samples and all(map(CLOCK.match, c.samples))}
         joined = {join.right.table: None for name in tables for join in self.schema.joins.get(name, ())}
-        near_tables, own_tables = ([c for name in some for c in self.schema.tables[name].columns if c.temporal]
-                                   for some in (joined, tables))  # fmt: skip
-        beside = [c for c in near_tables if c.ref not in clocks]
-        own = [c for c in own_tables if c.ref not in clocks]
+        beside, own = ([c for name in some for c in self.schema.tables[name].columns if c.temporal and not _clock(c)]
+                       for some in (joined, tables))  # fmt: skip
         said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
         told = [c for c in beside if said & {stem(word) for word in c.words}]  # "registered in 2016"
         yield from (Option(c.ref, 0.9, 0.7) for c in told)

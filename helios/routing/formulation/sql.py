@@ -22,9 +22,6 @@ LIKE = {Operator.CONTAINS: "%{}%", Operator.NOT_CONTAINS: "%{}%", Operator.START
 STANDARD = ("sqlite", "duckdb", "postgres", "sparql")
 """Dialects that are written here as they are; `sparql` is for tables of an RDF graph."""
 
-OWN = "own"
-"""What a table is called inside a query about the rows of a row's own kind."""
-
 
 def render(plan: Plan, dialect: str = "sqlite") -> str:
     """SQL that answers a plan; `dialect` is sqlglot's name for it."""
@@ -129,7 +126,7 @@ class _Renderer:
 
     def of_own(self, plan: Plan, own: ColumnRef) -> str:
         """A plan over those rows that have the outer row's own value of a column."""
-        inner = _Renderer(self.dialect, {plan.table: OWN})
+        inner = _Renderer(self.dialect, {plan.table: f"own {plan.table}"})
         same = f"{inner.column(own, True)} = {self.column(own, True)}"
         return f"{inner.query(plan)} {'AND' if plan.where else 'WHERE'} {same}"
 

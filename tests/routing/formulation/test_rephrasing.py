@@ -27,3 +27,20 @@ from helios.routing.formulation.rephrasing import rephrased
 )  # fmt: skip
 def test_a_question_is_put_as_the_reader_knows_it(question: str, expected: str):
     assert rephrased(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which shows took more than £1,000?", "Which shows have total revenue of more than £1,000?"),
+        ("Which shows took over 500 euros?", "Which shows have total revenue of over 500 euros?"),
+        ("Which hikes take more than 3 hours?", "Which hikes take more than 3 hours?"),
+        ("How much has Ann spent?", "what is the total revenue of Ann?"),
+        ("How much does Ann earn?", "How much does Ann earn?"),
+        ("How much time did the repair take?", "How much time did the repair take?"),
+    ],
+)
+def test_money_is_taken_and_spent_where_prices_and_numbers_are_known(question: str, expected: str):
+    """Hours are taken too, and what somebody earns is a wage."""
+    assert rephrased(question, money=True) == expected
+    assert rephrased(question) == question
