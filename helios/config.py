@@ -169,7 +169,7 @@ class CorpusBudget(Section):
     """Memory of the process that reads a file of any format but JSON lines."""
     seconds: float = Field(default=300.0, gt=0.0)
     """Time of that process until the first, and then until each next megabyte of records; of the processor's time a
-    file may take 30 s and a second for each 10 kB, and no more than this."""
+    file may take a tenth of this and a second for each 10 kB, and no more than this."""
     file_mb: int = Field(default=512, ge=1)
     """A file that is read as a whole, unpacked; all files within an archive or a message together."""
     record_mb: int = Field(default=32, ge=1)

@@ -38,8 +38,12 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, all others in their order."""
+    """The longest files first, all others in their order; what promises a time may be run again (tests/clock.py)."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+    again = pytest.mark.flaky(reruns=2, reruns_delay=2, only_rerun="TooSlow")
+    for item in items:
+        if not {"within", "quick"}.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(again)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -80,6 +84,12 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         build_index(sample_path(), folder, config=load_config(overrides=["encoder.runtime=torch"]))
 
     return _made_once(tmp_path_factory, "sample/index", build)
+
+
+@pytest.fixture(scope="session")
+def demo_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same on the fastest route of the machine, as `make demo` leaves it: for commands, which load it in no time."""
+    return _made_once(tmp_path_factory, "demo/index", lambda folder: build_index(sample_path(), folder))
 
 
 @pytest.fixture(scope="session")

@@ -109,9 +109,9 @@ class Typist:
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
-def test_a_page_shows_what_its_commands_print(name, sample_index, tmp_path):
+def test_a_page_shows_what_its_commands_print(name, demo_index, tmp_path):
     page = (ROOT / name).read_text(encoding="utf-8")
-    (tmp_path / "demo-index").symlink_to(sample_index)  # as `make demo` leaves it
+    (tmp_path / "demo-index").symlink_to(demo_index)  # as `make demo` leaves it
     typist = Typist(tmp_path)
     wrong: list[str] = []
     for step in steps_of(page):

@@ -16,6 +16,8 @@ from helios.evaluation.runs import Run
 CUTOFFS = (2, 5, 10, 20, 50)
 TABLE_CUTOFFS = (1, 5, 10, 50)
 PERCENTILES = (50, 90, 95, 99)
+RESAMPLED = 50_000
+"""Values that are drawn at once, about."""
 
 Search = Callable[[str], Sequence[RankedEdge]]
 """A question's text to its ranked edges, best first."""
@@ -155,7 +157,9 @@ def bootstrap_interval(
     """Percentile interval of the mean over resampled questions; same seed, same interval."""
     array = np.asarray(values, dtype=np.float64)
     rng = np.random.default_rng(seed)
-    means = np.array([array[rng.integers(len(array), size=len(array))].mean() for _ in range(samples)])
+    at_once = max(1, RESAMPLED // len(array))
+    sizes = [min(at_once, samples - done) for done in range(0, samples, at_once)]
+    means = np.concatenate([array[rng.integers(len(array), size=(size, len(array)))].mean(axis=1) for size in sizes])
     tail = (1 - level) / 2
     low, high = np.quantile(means, (tail, 1 - tail))
     return float(low), float(high)

@@ -286,7 +286,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     ),
     "one id for ever": (
         "bomb.jsonl.gz",
-        lambda: packed(RECORD, times=5_000_000),
+        lambda: packed(RECORD * 1000, times=5000),
         "the rest of the file is not read",
     ),
     "content of a page": ("bomb.pdf", lambda: spaces_in_pdf(200 * MEBI), "advanced.corpus.expansion"),
@@ -318,15 +318,20 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "nested tables": ("bomb.html", lambda: b"<table><tr><td>x" * 3000, ""),
 }
 
+ENDLESS = ("an object that is itself",)
+"""What is read until its time is over, which is short for them."""
 LIMIT = 2 << 30
 READ = """
 import json, sys, time
 from pathlib import Path
+from helios.config import CorpusBudget
 from helios.corpus import RejectsWriter, read_corpus
 for folder in map(Path, sys.argv[1:]):
     began = time.monotonic()
+    budget = CorpusBudget(seconds=30.0) if folder.name.startswith("endless") else CorpusBudget()
     with RejectsWriter(folder.with_suffix(".rejects")) as rejects:
-        ids = [getattr(r, "passage_id", None) for r in read_corpus(folder, on_error="skip", rejects=rejects)]
+        records = read_corpus(folder, on_error="skip", rejects=rejects, budget=budget)
+        ids = [getattr(record, "passage_id", None) for record in records]
     reasons = [json.loads(line)["reason"] for line in folder.with_suffix(".rejects").open()]
     seconds = round(time.monotonic() - began, 1)
     print(json.dumps({"ends": ids[:1] + ids[-1:], "reasons": reasons, "seconds": seconds}), flush=True)
@@ -342,7 +347,7 @@ sys.exit(code)
 
 def written(folder: Path) -> list[Path]:
     """A folder for each bomb, between two good files; made in a child, so that this process stays small."""
-    folders = [folder / str(number) for number in range(len(BOMBS))]
+    folders = [folder / f"{'endless' if bomb in ENDLESS else ''}{number}" for number, bomb in enumerate(BOMBS)]
     if not (child := os.fork()):
         code = 1
         try:

@@ -1,11 +1,13 @@
-"""Gold queries of property graphs through the guarded executor: all of them run and give their stored answers.
+"""Gold queries of property graphs through the guarded executor: they run and give their stored answers.
 
-python -m pytest tests/executors/test_cypher_gold.py -s         prints what was measured
+python -m pytest tests/executors/test_cypher_gold.py -s         prints what was measured, of every third of them
+HELIOS_GOLD=all python -m pytest tests/executors/test_cypher_gold.py -s                                of all
 
 Where ORDER BY … LIMIT cuts ties, the stored rows are one right answer of several: those queries run again without
 their limits, and the stored rows and ours must both be among the rows of that.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,7 +47,7 @@ def executors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pr
 
 
 def test_gold_queries_give_their_stored_answers(executors: dict[str, PropertyGraphExecutor]) -> None:
-    questions = list(PARTS["graphs"](DATA, None))
+    questions = list(PARTS["graphs"](DATA, None))[:: 1 if os.environ.get("HELIOS_GOLD") == "all" else 3]
     found = {question.question_id: judge(executors[question.source], question) for question in questions}
     print(f"\n{len(questions)} gold queries: {dict(Counter(found.values()))}")
     assert [name for name, outcome in found.items() if outcome == Agreement.MISMATCH] == []

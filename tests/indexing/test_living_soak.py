@@ -11,9 +11,9 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "living.py"
 
 
-def test_searches_beside_changes(sample_index: Path):
+def test_searches_beside_changes(demo_index: Path):
     result = subprocess.run(
-        [sys.executable, str(SCRIPT), "soak", str(sample_index), "--seconds", "4"],
+        [sys.executable, str(SCRIPT), "soak", str(demo_index), "--seconds", "4"],
         capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

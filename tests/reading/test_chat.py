@@ -46,7 +46,7 @@ def test_the_end_of_the_input_ends_the_chat(sample_index: Path):
 
 
 @pytest.mark.parametrize("seconds", [0.2, 0.5, 0.6])
-def test_an_interrupt_ends_the_question_and_not_the_chat(sample_index: Path, seconds: float):
+def test_an_interrupt_ends_the_question_and_not_the_chat(demo_index: Path, seconds: float):
     code = (
         "import signal, sys\n"
         "from helios.__main__ import main\n"
@@ -55,7 +55,7 @@ def test_an_interrupt_ends_the_question_and_not_the_chat(sample_index: Path, sec
         "main()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(sample_index)],
+        [sys.executable, "-c", code, str(demo_index)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
     ) as process:  # fmt: skip
         assert process.stdin is not None and process.stdout is not None

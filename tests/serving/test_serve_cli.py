@@ -40,9 +40,9 @@ def process(index: Path, *arguments: str):
             started.kill()
 
 
-def test_it_says_where_it_listens_and_leaves_without_losing_a_question(sample_index):
+def test_it_says_where_it_listens_and_leaves_without_losing_a_question(demo_index):
     """SIGTERM under load: what was accepted is answered, the process ends by itself, its logs are JSON."""
-    with process(sample_index, "--permits", "1") as (server, address), httpx.Client(base_url=address) as watcher:
+    with process(demo_index, "--permits", "1") as (server, address), httpx.Client(base_url=address) as watcher:
         assert watcher.get("/readyz").status_code == 200
         with ThreadPoolExecutor(8) as pool:
             replies = [pool.submit(httpx.post, f"{address}/v1/ask", json=QUESTION, timeout=60) for _ in range(8)]
@@ -60,8 +60,8 @@ def test_it_says_where_it_listens_and_leaves_without_losing_a_question(sample_in
     assert "longest" not in errors
 
 
-def test_an_interrupt_ends_it_quietly(sample_index):
-    with process(sample_index) as (server, _):
+def test_an_interrupt_ends_it_quietly(demo_index):
+    with process(demo_index) as (server, _):
         time.sleep(0.3)
         server.send_signal(signal.SIGINT)
         _, errors = server.communicate(timeout=60)

@@ -135,8 +135,8 @@ def test_tools_need_the_scopes_of_their_key(start_server, tmp_path):
     assert "scope ask" in asked.content[0].text
 
 
-def test_helios_mcp_serves_an_agent_over_standard_input(sample_index):
-    command = ["-m", "helios", "mcp", "--index", f"sample={sample_index}", "--set", "encoder.runtime=torch"]
+def test_helios_mcp_serves_an_agent_over_standard_input(demo_index):
+    command = ["-m", "helios", "mcp", "--index", f"sample={demo_index}"]
 
     async def work(client: Client):
         return await client.list_tools(), await call(client, "ask", question=QUESTION)

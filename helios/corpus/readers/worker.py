@@ -28,8 +28,8 @@ from helios.types import Table
 
 REPLY_SIZE = 1 << 20
 """Characters of a reply, about; a longer text is alone in its own."""
-LEAST_SECONDS, SLOWEST = 30.0, 10_000
-"""Processor time that any file may take, and bytes for which it may take another second."""
+LEAST_SHARE, SLOWEST = 0.1, 10_000
+"""Share of a file's seconds that any may keep the processor busy, and bytes for which it may another second."""
 Item = list[Any]
 
 
@@ -127,7 +127,7 @@ def _record_items(parsed: Parsed) -> Iterator[tuple[int, Item]]:
 
 def processor_seconds(size: int, budget: CorpusBudget) -> float:
     """Processor time that a file of so many bytes may take until its next reply: minutes are for large ones."""
-    return min(budget.seconds, LEAST_SECONDS + size / SLOWEST)
+    return min(budget.seconds, LEAST_SHARE * budget.seconds + size / SLOWEST)
 
 
 def _batches(items: Iterator[tuple[int, Item]], seconds: float, processor: float) -> Iterator[list[Item]]:

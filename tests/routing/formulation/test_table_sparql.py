@@ -109,11 +109,12 @@ def generator() -> TableSparqlGenerator:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_most_questions_have_the_rows_of_their_sql(graphs, generator, style):
+    """Every other question of each style."""
     right = answered = asked = matched = 0
     for script in sorted(DATABASES.glob("*.sql")):
         database = sqlite3.connect(":memory:")
         database.executescript(script.read_text(encoding="utf-8"))
-        for line in script.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines():
+        for line in script.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()[STYLES.index(style) :: 2]:
             question, gold = list(json.loads(line).values())[:2]
             source = graphs[f"{script.stem}_{style}"]
             candidates = generator.formulate(question, source)
