@@ -1,5 +1,5 @@
 """Bounds in seconds. A machine that other programs share breaks one by chance, so a test that was only too slow is
-run again up to twice (`pytest_collection_modifyitems` in conftest.py): it fails where the bound is missed three times."""
+run again up to twice (`pytest_collection_modifyitems` in conftest.py): it fails where it misses the bound thrice."""
 
 import time
 from collections.abc import Callable, Iterator

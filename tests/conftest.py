@@ -88,7 +88,7 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def demo_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same on the fastest route of the machine, as `make demo` leaves it: for commands, which load it in no time."""
+    """The same on the fastest route of the machine, as `make demo` leaves it: commands load it sooner."""
     return _made_once(tmp_path_factory, "demo/index", lambda folder: build_index(sample_path(), folder))
 
 

@@ -116,7 +116,7 @@ class ReadingProcess:
             return f"took longer than the {source.budget.seconds:g} s that advanced.corpus.seconds allows"
         if code == -signal.SIGPROF:
             return (
-                f"took more processor time than its {source.size:,} bytes may take (a tenth of advanced.corpus.seconds, "
+                f"took more processor time than its {source.size:,} bytes may take (a tenth of advanced.corpus.seconds "
                 "and a second for each 10 kB)"
             )
         how = f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -12,6 +12,7 @@ from threading import Lock
 
 from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.routing.formulation.abbreviations import spelt_out
 from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
@@ -144,7 +145,7 @@ def read_question(
     """Plans that a question may mean, best first."""
     money = any(table.computed for table in schema.tables.values())
     tokens = tokenise(rephrased(question, money=money))
-    schema = with_periods(schema, question, tokens)
+    schema = with_periods(spelt_out(schema, tokens), question, tokens)
     tokens = distribute(with_dates(tokens, whole=schema.dated), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += [*link_sexes(tokens, schema, links), *link_undone(tokens, schema)]

@@ -33,6 +33,15 @@ OPPOSITES = {
 """Words for what is not so, where a column is called by the other."""
 WHEN = ("on", "at", "date", "time")
 """What names of columns end with that say when something was done."""
+STILL = "still"
+"""The word that says that something has not ended."""
+ENDINGS = frozenset(
+    stem(verb) for verb in (
+        "end", "close", "clear", "leave", "left", "discontinue", "decommission", "retire", "terminate", "resign",
+        "finish", "complete", "return", "resolve", "withdraw", "scrap",
+    )
+)  # fmt: skip
+"""Verbs of ends, as columns say when they came: cleared_on, DateLeft."""
 HAS_VERBS = frozenset(
     ["have", "with", "without", "get", "receive", "take", "offer", "include", "provide", "allow", "accept", "own", "be"]
 )
@@ -229,16 +238,31 @@ def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
 
 
 def link_undone(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
-    """ "Unpaid" where a column says when something was paid: it is empty."""
+    """ "Unpaid" where a column says when something was paid, "still" where one says when it ended: it is empty."""
     links = []
     for place, token in enumerate(tokens):
-        done = undone(token.text.lower()) if not token.quoted else ""
+        word = "" if token.quoted else token.text.lower()
+        done, lasting = undone(word), word == STILL and not _flagged(tokens[place + 1 : place + 3], schema)
         links += [
             Link(place, place + 1, FLAG, column.ref.table, column.ref)
-            for column in (schema.columns() if done else ())
-            if len(column.words) == 2 and column.words[1] in WHEN and stem(column.words[0]) == stem(done)
+            for column in (schema.columns() if done or lasting else ())
+            if (lasting and _says_an_end(column))
+            or (done and len(column.words) == 2 and column.words[1] in WHEN and stem(column.words[0]) == stem(done))
         ]
     return links
+
+
+def _says_an_end(column: ColumnView) -> bool:
+    verbs = {stem(word) for word in column.words if word not in WHEN}
+    return len(column.words) == 2 and len(verbs) == 1 and verbs <= ENDINGS
+
+
+def _flagged(tokens: Sequence[Token], schema: SchemaView) -> bool:
+    """Whether one of some words is what a column of yes and no is called by, or says itself what is not done."""
+    if any(undone(token.text.lower()) for token in tokens):
+        return True
+    said = {stem(token.lemma) for token in tokens}
+    return any(column.flag is not None and said & {stem(word) for word in column.words} for column in schema.columns())
 
 
 def undone(word: str) -> str:

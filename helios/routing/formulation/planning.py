@@ -21,7 +21,7 @@ from helios.routing.formulation.plan import (
     Term,
 )
 from helios.routing.formulation.pruning import pruned, tables_read
-from helios.routing.formulation.restrictions import USED, contrary_of, plain_number
+from helios.routing.formulation.restrictions import USED, WAYS, contrary_of, plain_number
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.self_references import through_itself
 from helios.routing.formulation.settling import Settled
@@ -43,11 +43,6 @@ SHARED = {stem(word) for word in ("shared", "common", "same")}
 """Words of values that stand in two tables."""
 VERBS = ("live", "have", "own")
 """Verbs that tables of links are called by."""
-WAYS = {
-    "from": ("from", "origin", "source", "departure", "start", "sender", "depart", "leave"),
-    "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient", "arrive", "land"),
-}
-"""What schemas call the two ends of what goes from one place to another."""
 
 
 class _Planner(Names):

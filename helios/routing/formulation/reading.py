@@ -11,7 +11,7 @@ from dataclasses import replace
 from helios.routing.formulation.conditions import Mode
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
-from helios.routing.formulation.linking import FLAG, says_when, undone
+from helios.routing.formulation.linking import FLAG, STILL, says_when, undone
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
@@ -346,7 +346,7 @@ class _Reader(SuperlativeReader):
             return  # a verb: "the houses registered by each owner", "registered in each year"
         if self._asked_of_a_doer(piece) or self._than_a_column(piece):
             return
-        if undone(piece.text) and any(link.score == FLAG for link in piece.columns):
+        if (undone(piece.text) or piece.text.lower() == STILL) and any(k.score == FLAG for k in piece.columns):
             self._add(Filter(piece, Operator.IS_NULL, None))
             return
         if self._done(piece):

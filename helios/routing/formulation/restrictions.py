@@ -15,6 +15,11 @@ from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
 
+WAYS = {
+    "from": ("from", "origin", "source", "departure", "start", "sender", "depart", "leave"),
+    "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient", "arrive", "land"),
+}
+"""What schemas call the two ends of what goes from one place to another."""
 USED = {stem(word) for word in ("used", "appear", "serve", "occur")}
 
 
@@ -85,13 +90,36 @@ class Restrictions:
         return Condition(Term(own), Operator.IN, query=rows)
 
     def _role(self, part: Filter) -> tuple[ColumnRef, ColumnRef] | None:
-        """The column that refers to the rows of a condition, and the key; None where no mention names one."""
+        """The column that refers to the rows of a condition, and the key; None where no mention names one.
+
+        Without a mention "from" and "to" name the ends of what goes from one place to another.
+        """
         column = self.settled.of(part)
-        if column is None or part.subject is None:
+        if column is None:
             return None
-        named = {link.column for link in part.subject.columns}
-        found = [(own, key) for own, key in self.schema.refers if own in named and key.table == column.table]
+        referring = [(own, key) for own, key in self.schema.refers if key.table == column.table]
+        if part.subject is not None:
+            named = {link.column for link in part.subject.columns}
+            found = [(own, key) for own, key in referring if own in named]
+        else:
+            ends = WAYS.get(self._preposition(part), ())
+            found = [(own, key) for own, key in referring if self._is_called(own, ends, key.table)]
+            spoken = {table for piece in self.draft.pieces for table in piece.tables}
+            found = [pair for pair in found if pair[0].table in spoken] or found
         return found[0] if len(found) == 1 else None
+
+    def _preposition(self, part: Filter) -> str:
+        """The preposition that stands before the value of a condition."""
+        before = [p for p in self.draft.pieces if part.value is not None and p.end <= part.value.start][-1:]
+        return before[0].text.lower() if before and before[0].cue == Cue.PREPOSITION else ""
+
+    def _is_called(self, column: ColumnRef, names: Sequence[str], of: str) -> bool:
+        """Whether a word of a column's name is one of some, or at least three letters of one, beside what a table is
+        called."""
+        words = set(self.schema.column(column).words) - set(self.schema.tables[of].words)
+        return any(
+            stem(word) == stem(name) or (len(word) > 2 and name.startswith(word)) for word in words for name in names
+        )
 
     def _measured(self) -> set[str]:
         """The tables whose rows are counted or added up: "the most paid for bookings that were not refunded"."""
