@@ -40,8 +40,8 @@ def test_what_shortens_a_word(name, word):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"), [("ld", "lead time"), ("st", "status"), ("age", "ages"), ("load", "load"), ("pu", "pickup"), ("b1", "boat")]
-)  # fmt: skip
+    ("name", "word"), [("st", "status"), ("age", "ages"), ("load", "load"), ("pu", "pickup"), ("b1", "boat")]
+)
 def test_what_does_not(name, word):
     assert not shortens(name, word)
 
