@@ -118,10 +118,10 @@ _PHRASES: tuple[tuple[str, Cue, object], ...] = (
      Cue.COMPARE, Operator.GT),
     ("less than/fewer than/under/below/before/earlier than/prior to", Cue.COMPARE, Operator.LT),
     ("at least/no less than/no fewer than/not less than/minimum of/or more/or greater/or higher/or above"
-     "/or later/since"
+     "/or later/since/on or after/no earlier than/not earlier than/not before"
      "/starting from/starting in", Cue.COMPARE, Operator.GE),
     ("at most/no more than/not more than/up to/or less/or fewer/or below/or lower/or earlier"
-     "/not exceeding", Cue.COMPARE,
+     "/not exceeding/on or before/no later than/not later than/not after", Cue.COMPARE,
      Operator.LE),
     ("between", Cue.COMPARE, Operator.BETWEEN),
     ("different from/differ from/not the same as/unlike", Cue.COMPARE, Operator.NE),

@@ -23,6 +23,40 @@ DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 END_OF_DAY = " 23:59:59"
 
 
+OTHERWISE = (
+    (re.compile(r"(?P<day>\d\d)([./-])(?P<month>\d\d)\2(?P<year>\d{4})"), ((7, 4), (4, 2), (1, 2))),
+    (re.compile(r"(?P<month>\d\d)([/-])(?P<day>\d\d)\2(?P<year>\d{4})"), ((7, 4), (1, 2), (4, 2))),
+    (re.compile(r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)"), ((1, 4), (5, 2), (7, 2))),
+)
+"""Days as old systems and office programs write them, and where their year, month and day stand."""
+Places = tuple[tuple[int, int], ...]
+
+
+def otherwise_written(samples: Sequence[str]) -> tuple[Places, tuple[str, ...]] | None:
+    """Where the parts of a column's days stand that do not begin with the year, and the samples with the year first.
+
+    None where they are no days, or may be days in two ways: 03/04/2024 alone.
+    """
+    found = []
+    for form, places in OTHERWISE:
+        days = [form.fullmatch(sample.strip()) for sample in samples]
+        if len(samples) > 1 and all(day is not None and _is_day(day) for day in days):
+            found.append(
+                (places, tuple("-".join(day.group("year", "month", "day")) for day in days if day is not None))
+            )
+    return found[0] if len(found) == 1 else None
+
+
+def holds_years(samples: Sequence[str]) -> bool:
+    """Whether numbers are years as far as samples tell."""
+    return bool(samples) and all(sample.strip().isdigit() and int(sample) in YEARS for sample in samples)
+
+
+def _is_day(found: re.Match[str]) -> bool:
+    year, month, day = (int(found[name]) for name in ("year", "month", "day"))
+    return year in YEARS and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
+
+
 def written(samples: Sequence[str]) -> bool:
     """Whether a column's values are dates, the year first."""
     return bool(samples) and all(STORED.fullmatch(sample.strip()) for sample in samples)

@@ -1,6 +1,7 @@
 """What speaks against a plan: parts of the question that it leaves out."""
 
 from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.dates import DATE, YEARS
 from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator, Plan
@@ -24,6 +25,22 @@ def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
     numbers = len(draft.having) + (draft.limit is not None and draft.limit > 1)
     counted = [p for p in loose if p.cue == Cue.NUMBER][:numbers]
     return [p for p in loose if p not in counted]
+
+
+def undated(draft: Draft, plan: Plan) -> bool:
+    """Whether a day, a month or a year of the question is in no condition: another question is answered then."""
+    told = [part.value for part in draft.filters if part.value is not None and part.subject is None]
+    days = [piece.text for piece in told if DATE.fullmatch(piece.text)]
+    years = [
+        f"{p.number:.0f}" for p in told
+        if p.number is not None and p.number in YEARS and _behind(draft, p) in ("in", "since", "during")
+    ]  # fmt: skip
+    return any(text not in str(plan) for text in (*days, *years))
+
+
+def _behind(draft: Draft, piece: Piece) -> str:
+    """The text of what stands before a piece."""
+    return next((p.text.lower() for p in reversed(draft.pieces) if p.end <= piece.start), "")
 
 
 def far_values(draft: Draft, settled: Settled) -> int:

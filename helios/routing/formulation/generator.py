@@ -18,7 +18,7 @@ from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import with_dates
-from helios.routing.formulation.doubt import far_values, unmet_cues, unplaced
+from helios.routing.formulation.doubt import far_values, undated, unmet_cues, unplaced
 from helios.routing.formulation.features import table_features
 from helios.routing.formulation.linking import (
     distribute,
@@ -155,7 +155,7 @@ def read_question(
     readings: dict[str, Reading] = {}
     for settled in settle(draft, schema):
         plan = make_plan(draft, settled, schema)
-        if plan is not None and str(plan) not in readings:
+        if plan is not None and str(plan) not in readings and not undated(draft, plan):
             readings[str(plan)] = Reading(
                 plan, settled, tuple(unplaced(draft, settled)), unread, tuple(unmet_cues(draft, plan)),
                 far_values(draft, settled), tuple(draft.pieces), _other_joins(plan, schema),

@@ -259,7 +259,7 @@ def _says_an_end(column: ColumnView) -> bool:
 
 def _flagged(tokens: Sequence[Token], schema: SchemaView) -> bool:
     """Whether one of some words is what a column of yes and no is called by, or says itself what is not done."""
-    if any(undone(token.text.lower()) for token in tokens):
+    if any(undone(token.text.lower()) or token.lemma == "not" for token in tokens):
         return True
     said = {stem(token.lemma) for token in tokens}
     return any(column.flag is not None and said & {stem(word) for word in column.words} for column in schema.columns())

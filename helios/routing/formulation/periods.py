@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from helios.routing.formulation.dates import written
-from helios.routing.formulation.plan import Beginning
+from helios.routing.formulation.plan import Beginning, Day
 from helios.routing.formulation.schema import ColumnView, SchemaView
 from helios.routing.formulation.words import Token, stem
 
@@ -35,5 +35,6 @@ def with_periods(schema: SchemaView, question: str, tokens: Sequence[Token]) -> 
 
 
 def _period(column: ColumnView, period: str) -> ColumnView:
-    ref = Beginning(column.ref.table, column.ref.column, LENGTHS[period])
+    places = column.ref.places if isinstance(column.ref, Day) else ()
+    ref = Beginning(column.ref.table, column.ref.column, LENGTHS[period], places)
     return replace(column, ref=ref, words=(*column.words[:-1], period), text=True, samples=())

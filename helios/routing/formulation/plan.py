@@ -88,9 +88,24 @@ class Beginning(ColumnRef):
     """The first characters of a column: the year or the month of a date."""
 
     length: int
+    places: tuple[tuple[int, int], ...] = ()
+    """Those of a `Day`."""
+
+    @property
+    def parts(self) -> int:
+        """How many parts of a date it has: the year alone, or the month too."""
+        return 1 if self.length == len("2024") else 2
 
     def __str__(self) -> str:
         return f"{self.table}.{self.column}[:{self.length}]"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Day(ColumnRef):
+    """A column whose dates do not begin with the year, as days that do: 11/05/2024 is 2024-05-11."""
+
+    places: tuple[tuple[int, int], ...]
+    """The first character of the year, the month and the day in what is stored, from 1, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from helios.routing.formulation.restrictions import USED, WAYS, contrary_of, pla
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.self_references import through_itself
 from helios.routing.formulation.settling import Settled
+from helios.routing.formulation.takings import money_asked
 from helios.routing.formulation.words import lemma, stem
 
 
@@ -51,6 +52,7 @@ class _Planner(Names):
         if across is not None:
             return across
         select, plain = self._select()
+        select = self._money(select)
         group = self._group(select, plain)
         orders = self._orders(select)
         select = self._counted_alike(select, orders)
@@ -136,6 +138,23 @@ class _Planner(Names):
             return sums.get(term.column, term) if term.aggregate is None and term.column is not None else term
 
         return list(map(meant, select)), [replace(order, term=meant(order.term)) for order in orders]
+
+    def _money(self, select: list[Term]) -> list[Term]:
+        """ "How much did we spend on fuel": the total of an amount that the question does not name.
+
+        PlanError where anything but numbers would be added up.
+        """
+        views = [self.schema.column(term.column) for term in select if term.column is not None]
+        if not any(view.numeric and not view.key and not view.temporal for view in views) and not self.draft.groups:
+            amount = money_asked(self.draft, self.settled, self.schema)
+            if amount is not None and not any(term.aggregate is Aggregate.COUNT for term in select):
+                self.money = amount
+                return [Term(amount, Aggregate.SUM)]
+        added = [view for term, view in zip([t for t in select if t.column is not None], views, strict=True)
+                 if term.aggregate is Aggregate.SUM]  # fmt: skip
+        if any(view.temporal and not view.numeric for view in added):
+            raise PlanError("days are not added up")
+        return select
 
     def _how_much(self) -> bool:
         """Whether a question ends with "and how much": what it is ordered by is wanted too."""

@@ -5,12 +5,11 @@ Only wording changes here; no word of a domain, a schema or its data is known.
 
 import re
 
-from helios.retrieval.refinement.dates import MONTHS
 from helios.routing.formulation.asking import LISTING
 from helios.routing.formulation.cues import SUPERLATIVES
+from helios.routing.formulation.date_spans import with_whole_dates
 from helios.routing.phrases import is_statement
 
-MONTH = rf"(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 SENTENCE = re.compile(r"(?:(?<=[?!])|(?<=[a-z]{4}\.))\s+(?=[A-Z\d])")
 """Where one sentence ends and another begins; after St. and Mt. none does."""
 NO_FRAGMENT = re.compile(
@@ -33,9 +32,6 @@ FROM_THE_TOP = re.compile(
     re.IGNORECASE,
 )
 ORDER_ALONE = re.compile(rf"[?.]\s+({SUPERLATIVE} first)\b", re.IGNORECASE)
-MONTHS_OF_A_YEAR = re.compile(
-    rf"\b(?:from |between )?({MONTH})\.? (?:to|through|until|till|and|–|-) ({MONTH})\.? (\d{{4}})\b", re.IGNORECASE
-)
 HIS_OR_HER = re.compile(r"\b(?:his or her|her or his|his/her|her/his)\b", re.IGNORECASE)
 EACH_ONCE = re.compile(r"\b(?:list|show|name|give|with) each (?:\w+ )?(?:just |only )?once\b", re.IGNORECASE)
 ADD_UP = re.compile(r"\b(what|how much) (?:do|does|did) (.+?) add up to\b", re.IGNORECASE)
@@ -58,7 +54,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
     if money:
         text = TAKEN_MORE.sub("have total revenue of", HOW_MUCH_TAKEN.sub(r"what is the total revenue of \1", text))
-    text = MONTHS_OF_A_YEAR.sub(r"between \1 \3 and \2 \3", text)
+    text = with_whole_dates(text)
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))
     text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))

@@ -30,6 +30,8 @@ class Restrictions:
         self.draft, self.settled, self.schema = draft, settled, schema
         self.needed: list[str] = []
         self.counts: list[Condition] = []
+        self.money: ColumnRef | None = None
+        """The amount that "how much" asks for."""
         read = [piece.text for piece in draft.pieces if piece.cue in (Cue.WORD, Cue.COLUMN)]
         self.said = frozenset(stem(lemma(word)) for text in read for word in text.lower().split())
 
@@ -209,7 +211,7 @@ class Restrictions:
                    for join in path)  # fmt: skip
 
     def _condition(self, part: Filter) -> Condition | None:
-        column = self.settled.of(part)
+        column = self.settled.of(part) or self._day_of_money(part)
         if column is None:
             return None
         operator = part.operator
@@ -243,6 +245,13 @@ class Restrictions:
             return Condition(Term(column), operator, query=other)
         values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
         return Condition(Term(column), operator, values)
+
+    def _day_of_money(self, part: Filter) -> ColumnRef | None:
+        """When money was taken or spent, for a date that no other rows have: the only date of its table."""
+        if self.money is None or part.value is None or not _period(part.value):
+            return None
+        days = [column for column in self.schema.tables[self.money.table].columns if column.temporal]
+        return days[0].ref if len(days) == 1 else None
 
     def _alike(self, column: ColumnRef, other: ColumnRef) -> bool:
         """Whether two columns hold the same sort of values: amounts, times, keys of one table."""

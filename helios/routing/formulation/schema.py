@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from helios.executors.values import Value
-from helios.routing.formulation.dates import written
-from helios.routing.formulation.plan import ColumnRef, Join, Product
+from helios.routing.formulation.dates import otherwise_written, written
+from helios.routing.formulation.plan import ColumnRef, Day, Join, Product
 from helios.routing.formulation.words import lemma, name_words, stem
 from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
 
@@ -145,7 +145,8 @@ class SchemaView:
 
     def column(self, ref: ColumnRef) -> ColumnView:
         table = self.tables[ref.table]
-        return next(column for column in (*table.columns, *table.computed) if column.ref == ref)
+        same = (column for column in (*table.columns, *table.computed) if column.ref == ref)
+        return next(same, None) or next(column for column in table.columns if column.ref.column == ref.column)
 
     @property
     def dated(self) -> bool:
@@ -276,7 +277,9 @@ def _guessed_key(table: TableSchema, foreign: set[str]) -> list[str]:
 def _column_view(
     table: str, own: tuple[str, ...], said: set[str], column: Column, foreign: set[str], primary: set[str]
 ) -> ColumnView:
-    words = name_words(column.name)
+    words, ref = name_words(column.name), ColumnRef(table, column.name)
+    if (days := otherwise_written(column.samples)) is not None:
+        ref, column = Day(table, column.name, days[0]), replace(column, type="date", samples=days[1])
     if len(words) == 1:
         words = _unglued(words[0], own, said, key=column.name in foreign | primary)
     if words[-1:] == ("name",) and len(words) > 1 and NUMERIC.search(column.type):
@@ -291,7 +294,7 @@ def _column_view(
     temporal = TEMPORAL.search(column.type) is not None or bool({"date", "year", "time"} & set(words))
     temporal = temporal or written(column.samples)
     return ColumnView(
-        ColumnRef(table, column.name), words, numeric, temporal, key=column.name in foreign | primary,
+        ref, words, numeric, temporal, key=column.name in foreign | primary,
         primary=column.name in primary, text=not NUMERIC.search(column.type) and not _numbers(column.samples),
         samples=column.samples, flag=None if column.name in foreign | primary else _flag(column, words),
     )  # fmt: skip

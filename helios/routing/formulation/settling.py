@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
-from helios.routing.formulation.dates import DATE, YEARS
+from helios.routing.formulation.dates import DATE, YEARS, holds_years
 from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece
@@ -33,6 +33,8 @@ AMOUNTS = ("more than", "less than", "fewer than", "greater than", "in excess of
 """Comparisons of amounts, not of years."""
 NAME_ASKED = 0.95
 """What a column is worth that a table's rows are called by, where a name is asked for."""
+OF_A_YEAR = ("in", "of", "during", "for", "since", "until")
+"""Words before a number that is a year where it can be one."""
 UNIT_SHORT = {
     "metre": "m", "meter": "m", "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm",
     "millimetre": "mm", "kilogram": "kg", "kilo": "kg", "gram": "g", "litre": "l", "liter": "l", "hour": "h",
@@ -247,8 +249,13 @@ class _Surroundings:
         if after and units:
             yield from (Option(c.ref, 0.8, 0.9) for c in units)  # "higher than 4000 metres", in elev_m
             return
-        if len(measures) == 1:
+        if len(measures) == 1 and not (self._says_a_year(part.value) and not holds_years(measures[0].samples)):
             yield Option(measures[0].ref, 0.4, 0.5)
+
+    def _says_a_year(self, value: Piece) -> bool:
+        """ "In 2024": no amount is meant."""
+        before = [p for p in self.pieces if p.end <= value.start][-1:]
+        return bool(before) and before[0].text.lower() in OF_A_YEAR and value.number in YEARS
 
     def _temporal(self, value: Piece, tables: Sequence[str] = ()) -> Iterator[Option]:
         """Columns of dates and years for a date: those that a verb tells, those of the table spoken of, and others."""
@@ -262,7 +269,15 @@ class _Surroundings:
         said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
         told = [c for c in beside if said & {stem(word) for word in c.words}]  # "registered in 2016"
         yield from (Option(c.ref, 0.9, 0.7) for c in told)
+        measured = [c for name in self._measured() if name not in tables for c in self.schema.tables[name].columns]
+        yield from (Option(c.ref, 0.6, 0.6) for c in measured if c.temporal and not _clock(c) and c not in told)
         yield from (Option(c.ref, 0.5, 0.6) for c in own or beside if c not in told)
+
+    def _measured(self) -> list[str]:
+        """The tables of amounts that are asked for: "how many crates did the mill get in May" is of deliveries."""
+        links = [item.piece.columns[0] for item in self.draft.select if item.piece is not None and item.piece.columns]
+        views = [self.schema.column(link.column) for link in links if link.column is not None]
+        return [view.ref.table for view in views if view.numeric and not view.key and not view.temporal]
 
     def _attributes(self, grade: Grade, near: str | None) -> Iterator[Option]:
         for words, flipped in ((grade.attributes, False), (grade.inverse, True)):

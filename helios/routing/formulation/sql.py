@@ -10,6 +10,7 @@ from helios.routing.formulation.plan import (
     Beginning,
     ColumnRef,
     Condition,
+    Day,
     Operator,
     Plan,
     Product,
@@ -64,7 +65,7 @@ class _Renderer:
 
     def query(self, plan: Plan) -> str:
         several = bool(plan.joins or self.aliases)
-        columns = ", ".join(self.term(term, several) for term in plan.select)
+        columns = ", ".join(self.shown(term, several) for term in plan.select)
         parts = [f"SELECT {'DISTINCT ' if plan.distinct else ''}{columns}", f"FROM {self.table(plan.table)}"]
         for join in plan.joins:
             on = f"{self.column(join.left, True)} = {self.column(join.right, True)}"
@@ -108,15 +109,25 @@ class _Renderer:
         if isinstance(column, Product):
             factors = (ColumnRef(column.table, name) for name in (column.column, column.factor))
             return " * ".join(self.column(factor, several) for factor in factors)
-        if isinstance(column, Beginning):
-            whole = self.column(ColumnRef(column.table, column.column), several)
-            return f"SUBSTR(CAST({whole} AS TEXT), 1, {column.length})"
+        if isinstance(column, Day | Beginning):
+            stored = f"CAST({self.column(ColumnRef(column.table, column.column), several)} AS TEXT)"
+            if isinstance(column, Beginning) and not column.places:
+                return f"SUBSTR({stored}, 1, {column.length})"
+            parts = [f"SUBSTR({stored}, {first}, {length})" for first, length in column.places]
+            return "(" + " || '-' || ".join(parts if isinstance(column, Day) else parts[: column.parts]) + ")"
         table = self.aliases.get(column.table, column.table)
         return f"{quoted(table)}.{quoted(column.column)}" if several else quoted(column.column)
 
     def table(self, name: str) -> str:
         alias = self.aliases.get(name)
         return quoted(name) if alias is None else f"{quoted(name)} AS {quoted(alias)}"
+
+    def shown(self, term: Term, several: bool) -> str:
+        """A term that is asked for: days as they are stored."""
+        column = term.column
+        if isinstance(column, Day) and term.aggregate is None:
+            column = ColumnRef(column.table, column.column)
+        return self.term(replace(term, column=column), several)
 
     def term(self, term: Term, several: bool) -> str:
         inner = "*" if term.column is None else self.column(term.column, several)

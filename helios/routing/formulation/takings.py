@@ -1,0 +1,58 @@
+"""How much was spent, paid or taken: which table's money a question speaks of that names no column of it."""
+
+import re
+
+from helios.routing.formulation.draft import Draft
+from helios.routing.formulation.plan import ColumnRef
+from helios.routing.formulation.schema import PRICES, SUMS, SchemaView, TableView
+from helios.routing.formulation.settling import Settled
+from helios.routing.formulation.words import lemma, stem
+
+OUT = frozenset(map(stem, ("spend", "spent", "cost", "expense", "expenditure", "purchase", "bill", "buy", "bought")))
+IN = frozenset(
+    map(stem, ("take", "took", "taken", "bring", "brought", "earn", "raise", "receive", "income", "sale", "donation",
+               "receipt", "revenue", "payment", "taking"))
+)  # fmt: skip
+"""What people do with money, and what tables are called that hold what came of it."""
+PAID = frozenset(
+    map(stem, ("pay", "paid", "payment", "charge", "owe", "give", "gave", "given", "donate", "invoice", "get"))
+)
+ASKED = re.compile(
+    r"^\W*(?:and |so )?(?:how much(?: money)?|what (?:did|do|have|has) (?:we|i|you|they))\b", re.IGNORECASE
+)
+DIRECT, NAMED, SPOKEN, NEAR = 4, 3, 2, 1
+"""What speaks for a table: a condition on it, a verb that it is called by, a mention, a key to or from one of these."""
+
+
+def money_asked(draft: Draft, settled: Settled, schema: SchemaView) -> ColumnRef | None:
+    """The amount that "how much" asks for; None where it does not, or tables stand equal."""
+    said = {stem(lemma(word)) for piece in draft.pieces for word in piece.text.lower().split()}
+    if not ASKED.match(" ".join(piece.text for piece in draft.pieces)) or not said & (OUT | IN | PAID):
+        return None
+    direct = {column.table for part in draft.filters if (column := settled.of(part)) is not None}
+    spoken = {table for piece in draft.mentions for table in piece.tables[:1]}
+    near = {join.right.table for table in direct | spoken for join in schema.joins.get(table, ())}
+    ways = [way for way in (OUT, IN, PAID) if said & way]
+    marks: dict[ColumnRef, int] = {}
+    for table in schema.tables.values():
+        if (amount := amount_of(table)) is None:
+            continue
+        called = {stem(word) for word in table.words}
+        dates = {stem(word) for column in table.columns if column.temporal for word in column.words}
+        named = bool(called & said) or any((called if way is IN else called | dates) & way for way in ways)
+        places = DIRECT * (table.name in direct) + SPOKEN * (table.name in spoken) + NEAR * (table.name in near)
+        marks[amount] = NAMED * named + places
+    best = sorted(marks, key=lambda column: -marks[column])[:2]
+    if not best or marks[best[0]] < SPOKEN or (len(best) > 1 and marks[best[0]] == marks[best[1]]):
+        return None
+    return best[0]
+
+
+def amount_of(table: TableView) -> ColumnRef | None:
+    """The only column of a table that holds money, or the only one that is called a sum."""
+    numbers = [column for column in table.columns if column.numeric and not column.key and not column.temporal]
+    for names in (SUMS, (*SUMS, *PRICES, "charge", "paid")):
+        found = [column for column in numbers if set(column.words) & set(names)]
+        if len(found) == 1:
+            return found[0].ref
+    return None
