@@ -280,12 +280,10 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
     links = []
     for link in known:
         flag = flags.get(link.column) if link.column is not None and not link.is_value else None
-        if (
-            flag is not None
-            and link.whole
-            and link.end <= open_from
-            and (_adjective(tokens, link, tables) or _had(tokens, link, tables) or _kind(tokens, link, schema))
-        ):
+        held = link.whole and (
+            _adjective(tokens, link, tables) or _had(tokens, link, tables) or _kind(tokens, link, schema)
+        )
+        if flag is not None and link.end <= open_from and (held or _able(tokens, link, schema)):
             link = replace(link, score=FLAG, value=flag[0])
         links.append(link)
     for place, token in enumerate(tokens[:open_from]):
@@ -311,6 +309,13 @@ def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
     if not before or not any(start < link.start for start in tables):
         return False
     return before[-1] in HAS_VERBS or before[-2:-1] == ["be"]  # "sections that are taught online"
+
+
+def _able(tokens: Sequence[Token], link: Link, schema: SchemaView) -> bool:
+    """Whether somebody can do what a column says of whether they can: "members who can drive", of can_drive."""
+    words = schema.column(link.column).words if link.column is not None else ()
+    said = [token.lemma for token in tokens[max(0, link.start - 1) : link.end]]
+    return words[:1] == ("can",) and said[:1] in (["can"], ["could"]) and tuple(said[1:]) == words[1:]
 
 
 def _kind(tokens: Sequence[Token], link: Link, schema: SchemaView) -> bool:

@@ -1,5 +1,5 @@
-CREATE TABLE members (member_id INTEGER PRIMARY KEY, full_name VARCHAR(20), town VARCHAR(20), left_on DATE);
-INSERT INTO members VALUES (1, 'Ana Ruiz', 'Lewes', NULL), (2, 'Tom Pike', 'Hove', '2023-05-01'), (3, 'Joy Bell', 'Hove', NULL);
+CREATE TABLE members (member_id INTEGER PRIMARY KEY, full_name VARCHAR(20), town VARCHAR(20), left_on DATE, can_drive VARCHAR(1));
+INSERT INTO members VALUES (1, 'Ana Ruiz', 'Lewes', NULL, 'Y'), (2, 'Tom Pike', 'Hove', '2023-05-01', 'N'), (3, 'Joy Bell', 'Hove', NULL, 'Y');
 CREATE TABLE shows (show_id INTEGER PRIMARY KEY, title VARCHAR(30), kind VARCHAR(20), first_night DATE);
 INSERT INTO shows VALUES (1, 'The Lamp', 'panto', '2023-12-02'), (2, 'Low Tide', 'drama', '2024-05-10'), (3, 'Old Bells', 'panto', '2024-12-05');
 CREATE TABLE expenses (expense_id INTEGER PRIMARY KEY, show_id INTEGER REFERENCES shows(show_id), paid_by INTEGER REFERENCES members(member_id), category VARCHAR(20), amount DECIMAL(8,2), spent_on DATE);
