@@ -26,6 +26,14 @@ CALENDAR = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 )  # fmt: skip
+ONWARDS = re.compile(rf"\bfrom ((?:(?:{DAY} )?{MONTH} )?\d{{4}}) on(?:wards?)?\b", re.IGNORECASE)
+EDGE = re.compile(
+    rf"\b(since|from|before|after|until|by) the (start|beginning|end) of ((?:{MONTH} )?\d{{4}})\b", re.IGNORECASE
+)
+EDGES = {"since": "since", "from": "since", "before": "before", "after": "since", "until": "before", "by": "before"}
+ENDS = {"since": "after", "from": "after", "before": "up to", "after": "after", "until": "up to", "by": "up to"}
+"""What a date behind the start of a span, and behind its end, compares as."""
+MONTH_OF = re.compile(r"\b((?:which|what|each|every|per) (?:month|quarter)) of (\d{4})\b", re.IGNORECASE)
 HALF, QUARTER, YEAR = 6, 3, 12
 """Months of these."""
 
@@ -33,9 +41,16 @@ HALF, QUARTER, YEAR = 6, 3, 12
 def with_whole_dates(question: str) -> str:
     """A question whose spans of days have a year at both ends and stand behind "between"."""
     text = PART_OF_A_YEAR.sub(_months, question)
+    text = MONTH_OF.sub(r"\1 in \2", ONWARDS.sub(r"since \1", EDGE.sub(_edge, text)))
     text = DAYS_OF_A_YEAR.sub(r"\1 \4 \2 \3", text)
     text = MONTHS_OF_A_YEAR.sub(r"between \1 \3 and \2 \3", text)
     return FROM_DATE_TO_DATE.sub(r"between \1 and ", text)
+
+
+def _edge(found: re.Match[str]) -> str:
+    """ "Since the start of 2024" is since 2024, "after the end of 2024" after 2024."""
+    word, side, date = found[1].lower(), found[2].lower(), found[3]
+    return f"{(ENDS if side == 'end' else EDGES)[word]} {date}"
 
 
 def _months(found: re.Match[str]) -> str:

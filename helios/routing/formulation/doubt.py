@@ -7,6 +7,8 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator, Plan
 from helios.routing.formulation.settling import Settled
 
+OF_A_YEAR = ("in", "since", "during")
+"""Words before a number that is a year where it can be one."""
 NEGATIVE = (Operator.NE, Operator.NOT_IN, Operator.NOT_CONTAINS, Operator.LE, Operator.GE, Operator.IS_NULL)
 
 
@@ -29,11 +31,10 @@ def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
 
 def undated(draft: Draft, plan: Plan) -> bool:
     """Whether a day, a month or a year of the question is in no condition: another question is answered then."""
-    told = [part.value for part in draft.filters if part.value is not None and part.subject is None]
-    days = [piece.text for piece in told if DATE.fullmatch(piece.text)]
+    days = [p.text for p in draft.pieces if p.cue in (Cue.VALUE, Cue.NUMBER) and DATE.fullmatch(p.text)]
     years = [
-        f"{p.number:.0f}" for p in told
-        if p.number is not None and p.number in YEARS and _behind(draft, p) in ("in", "since", "during")
+        f"{p.number:.0f}" for p in draft.pieces
+        if p.cue == Cue.NUMBER and p.number is not None and p.number in YEARS and _behind(draft, p) in OF_A_YEAR
     ]  # fmt: skip
     return any(text not in str(plan) for text in (*days, *years))
 

@@ -283,11 +283,14 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
         held = link.whole and (
             _adjective(tokens, link, tables) or _had(tokens, link, tables) or _kind(tokens, link, schema)
         )
-        if flag is not None and link.end <= open_from and (held or _able(tokens, link, schema)):
+        if flag is not None and link.end <= open_from and held:
             link = replace(link, score=FLAG, value=flag[0])
         links.append(link)
     for place, token in enumerate(tokens[:open_from]):
         word = token.text.lower()
+        if tokens[place - 1].lemma in ("can", "could") and place:  # "members who can drive", of can_drive
+            able = (c for c in schema.columns() if c.ref in flags and c.words == ("can", token.lemma))
+            links += [Link(place, place + 1, FLAG, c.ref.table, c.ref, flags[c.ref][0]) for c in able]
         meant = [(word, 0)] if "-" in word else []
         meant += [(lemma(NEGATIVE.sub("", token.lemma)), 1)] if NEGATIVE.match(token.lemma) else []
         meant += [(OPPOSITES[word], 1)] if word in OPPOSITES else []
@@ -309,13 +312,6 @@ def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
     if not before or not any(start < link.start for start in tables):
         return False
     return before[-1] in HAS_VERBS or before[-2:-1] == ["be"]  # "sections that are taught online"
-
-
-def _able(tokens: Sequence[Token], link: Link, schema: SchemaView) -> bool:
-    """Whether somebody can do what a column says of whether they can: "members who can drive", of can_drive."""
-    words = schema.column(link.column).words if link.column is not None else ()
-    said = [token.lemma for token in tokens[max(0, link.start - 1) : link.end]]
-    return words[:1] == ("can",) and said[:1] in (["can"], ["could"]) and tuple(said[1:]) == words[1:]
 
 
 def _kind(tokens: Sequence[Token], link: Link, schema: SchemaView) -> bool:

@@ -145,10 +145,13 @@ class _Planner(Names):
         PlanError where anything but numbers would be added up.
         """
         views = [self.schema.column(term.column) for term in select if term.column is not None]
-        if not any(view.numeric and not view.key and not view.temporal for view in views) and not self.draft.groups:
+        if not any(view.numeric and not view.key and not view.temporal for view in views):
             amount = money_asked(self.draft, self.settled, self.schema)
             if amount is not None and not any(term.aggregate is Aggregate.COUNT for term in select):
                 self.money = amount
+                groups = [column for item in self.draft.groups if (column := self.settled.of(item)) is not None]
+                if any(self.schema.column(group).temporal and group.table != amount.table for group in groups):
+                    raise PlanError("the years of other rows are not those of the money")
                 return [Term(amount, Aggregate.SUM)]
         added = [view for term, view in zip([t for t in select if t.column is not None], views, strict=True)
                  if term.aggregate is Aggregate.SUM]  # fmt: skip

@@ -228,6 +228,10 @@ class Restrictions:
             return Condition(Term(column), operator, than=than)
         if part.average is not None and not self.schema.column(column).numeric and (own := self._number_asked()):
             column = own  # "who is paid more than the average clerk? Name and wage"
+        elif part.average is not None and (amount := self._amount_for(column)) != column:
+            if amount is None:
+                raise PlanError("words have no average")
+            column = amount  # "donations that are bigger than the average donation"
         if part.average is not None and part.own is not None:
             return self._of_own_kind(part, column, operator)
         if part.average is not None:
@@ -246,12 +250,21 @@ class Restrictions:
         values = tuple(self._value(piece, column, operator) for piece in (part.value, part.second) if piece is not None)
         return Condition(Term(column), operator, values)
 
+    def _amount_for(self, column: ColumnRef) -> ColumnRef | None:
+        """A column that has an average, or in its place the only amount of its table."""
+        view = self.schema.column(column)
+        if view.numeric or view.temporal:
+            return column
+        found = [c for c in self.schema.tables[column.table].columns if c.numeric and not c.key and not c.temporal]
+        return found[0].ref if len(found) == 1 else None
+
     def _day_of_money(self, part: Filter) -> ColumnRef | None:
-        """When money was taken or spent, for a date that no other rows have: the only date of its table."""
+        """When money was taken or spent, for a date that no other rows have: what a verb names, or the first."""
         if self.money is None or part.value is None or not _period(part.value):
             return None
         days = [column for column in self.schema.tables[self.money.table].columns if column.temporal]
-        return days[0].ref if len(days) == 1 else None
+        named = [column for column in days if self.said & {stem(word) for word in column.words}]
+        return next((column.ref for column in (*named, *days)), None)
 
     def _alike(self, column: ColumnRef, other: ColumnRef) -> bool:
         """Whether two columns hold the same sort of values: amounts, times, keys of one table."""

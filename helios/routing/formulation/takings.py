@@ -18,7 +18,9 @@ PAID = frozenset(
     map(stem, ("pay", "paid", "payment", "charge", "owe", "give", "gave", "given", "donate", "invoice", "get"))
 )
 ASKED = re.compile(
-    r"^\W*(?:and |so )?(?:how much(?: money)?|what (?:did|do|have|has) (?:we|i|you|they))\b", re.IGNORECASE
+    r"^\W*(?:list )?(?:and |so )?(?:how much(?: money)?|what (?:did|do|have|has) (?:we|i|you|they)|"
+    r"(?:the )?total (?:amount )?(?:given|paid|spent|taken|raised|earned|received))\b",
+    re.IGNORECASE,
 )
 DIRECT, NAMED, SPOKEN, NEAR = 4, 3, 2, 1
 """What speaks for a table: a condition on it, a verb that it is called by, a mention, a key to or from one of these."""
