@@ -239,14 +239,14 @@ def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
 
 def link_undone(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
     """ "Unpaid" where a column says when something was paid, "still" where one says when it ended: it is empty."""
-    links = []
+    links, said = [], {stem(token.lemma) for token in tokens}
     for place, token in enumerate(tokens):
         word = "" if token.quoted else token.text.lower()
         done, lasting = undone(word), word == STILL and not _flagged(tokens[place + 1 : place + 3], schema)
         links += [
             Link(place, place + 1, FLAG, column.ref.table, column.ref)
             for column in (schema.columns() if done or lasting else ())
-            if (lasting and _says_an_end(column))
+            if (lasting and _says_an_end(column) and said & {stem(w) for w in schema.tables[column.ref.table].words})
             or (done and len(column.words) == 2 and column.words[1] in WHEN and stem(column.words[0]) == stem(done))
         ]
     return links
