@@ -278,7 +278,8 @@ def _column_view(
     table: str, own: tuple[str, ...], said: set[str], column: Column, foreign: set[str], primary: set[str]
 ) -> ColumnView:
     words, ref = name_words(column.name), ColumnRef(table, column.name)
-    if (days := otherwise_written(column.samples)) is not None:
+    days = otherwise_written(column.samples) if column.name not in foreign | primary else None
+    if days is not None:
         ref, column = Day(table, column.name, days[0]), replace(column, type="date", samples=days[1])
     if len(words) == 1:
         words = _unglued(words[0], own, said, key=column.name in foreign | primary)
