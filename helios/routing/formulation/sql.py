@@ -56,6 +56,11 @@ def literal(value: Value) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
+def stored(column: ColumnRef) -> ColumnRef:
+    """A column as it is stored, where its days are written otherwise."""
+    return ColumnRef(column.table, column.column) if isinstance(column, Day) else column
+
+
 class _Renderer:
     def __init__(self, dialect: str, aliases: Mapping[str, str] | None = None) -> None:
         """`aliases` are the names by which tables are called inside a query that has them outside too."""
@@ -76,7 +81,7 @@ class _Renderer:
         if where:
             parts.append("WHERE " + " AND ".join(where))
         if plan.group:
-            group = dict.fromkeys((*plan.group, *self.plain(plan)))
+            group = dict.fromkeys(map(stored, (*plan.group, *self.plain(plan))))
             parts.append("GROUP BY " + ", ".join(self.column(column, several) for column in group))
         if plan.having:
             parts.append("HAVING " + " AND ".join(self.condition(c, several) for c in plan.having))
@@ -124,10 +129,9 @@ class _Renderer:
 
     def shown(self, term: Term, several: bool) -> str:
         """A term that is asked for: days as they are stored."""
-        column = term.column
-        if isinstance(column, Day) and term.aggregate is None:
-            column = ColumnRef(column.table, column.column)
-        return self.term(replace(term, column=column), several)
+        if term.column is None or term.aggregate is not None:
+            return self.term(term, several)
+        return self.term(replace(term, column=stored(term.column)), several)
 
     def term(self, term: Term, several: bool) -> str:
         inner = "*" if term.column is None else self.column(term.column, several)
