@@ -3,33 +3,29 @@
 Only of schemas that shorten many of their names: elsewhere a name that begins like another word is another word.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
 from helios.routing.formulation.words import FUNCTION_WORDS, VOWELS, Token
 
-TERSE = 0.1
-"""Share of the parts of names without a vowel from which a schema is one that shortens."""
 LEAST = 3
 """Letters of a name that may be nothing but the beginning of a word."""
 
 
 def spelt_out(schema: SchemaView, tokens: Sequence[Token]) -> SchemaView:
     """The schema with words of the question in place of what its names shorten them to."""
-    stored = {part for name in _stored(schema) for part in re.findall(r"[^\W\d_]{2,}", name)}
-    if sum(VOWELS.isdisjoint(part.lower()) for part in stored) < TERSE * len(stored):
+    if not schema.terse:
         return schema
-    names = {word for table in schema.tables.values() for words in _said_of(table) for word in words}
+    names = {word for table in schema.tables.values() for word in table.words}
+    names |= {word for column in schema.columns() for word in column.words}
     said = [token.lemma for token in tokens]
     asked = [word for word in dict.fromkeys(said) if word.isalpha() and word not in names | FUNCTION_WORDS]
     longer = {
         name: words[0] for name in names - set(said) if (words := [word for word in asked if shortens(name, word)])
     }
-    for table in schema.tables.values():
-        for column in table.columns:
-            longer |= _beside(column.words, said, longer)
+    for column in schema.columns():
+        longer |= _beside(column.words, said, longer)
     if not longer:
         return schema
 
@@ -73,15 +69,3 @@ def _within(name: str, word: str) -> bool:
     """Whether the letters of a short name come in a word in their order, from its first."""
     letters = iter(word)
     return 2 <= len(name) < len(word) - 1 and name[0] == word[0] and all(letter in letters for letter in name)
-
-
-def _stored(schema: SchemaView) -> Iterator[str]:
-    """Names as the schema has them."""
-    for table in schema.tables.values():
-        yield table.name
-        yield from (column.ref.column for column in table.columns)
-
-
-def _said_of(table: TableView) -> Iterator[tuple[str, ...]]:
-    yield table.words
-    yield from (column.words for column in table.columns)

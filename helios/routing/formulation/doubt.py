@@ -1,14 +1,12 @@
 """What speaks against a plan: parts of the question that it leaves out."""
 
 from helios.routing.formulation.cues import Cue
-from helios.routing.formulation.dates import DATE, YEARS
+from helios.routing.formulation.dates import DATE, IN_A_YEAR, YEARS
 from helios.routing.formulation.draft import Draft
-from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.pieces import Piece, text_before
 from helios.routing.formulation.plan import Aggregate, Operator, Plan
 from helios.routing.formulation.settling import Settled
 
-OF_A_YEAR = ("in", "since", "during")
-"""Words before a number that is a year where it can be one."""
 NEGATIVE = (Operator.NE, Operator.NOT_IN, Operator.NOT_CONTAINS, Operator.LE, Operator.GE, Operator.IS_NULL)
 
 
@@ -32,16 +30,9 @@ def unplaced(draft: Draft, settled: Settled) -> list[Piece]:
 def undated(draft: Draft, plan: Plan) -> bool:
     """Whether a day, a month or a year of the question is in no condition: another question is answered then."""
     days = [p.text for p in draft.pieces if p.cue in (Cue.VALUE, Cue.NUMBER) and DATE.fullmatch(p.text)]
-    years = [
-        f"{p.number:.0f}" for p in draft.pieces
-        if p.cue == Cue.NUMBER and p.number is not None and p.number in YEARS and _behind(draft, p) in OF_A_YEAR
-    ]  # fmt: skip
+    numbers = [p for p in draft.pieces if p.cue == Cue.NUMBER and text_before(draft.pieces, p) in IN_A_YEAR]
+    years = [f"{p.number:.0f}" for p in numbers if p.number is not None and p.number in YEARS]
     return any(text not in str(plan) for text in (*days, *years))
-
-
-def _behind(draft: Draft, piece: Piece) -> str:
-    """The text of what stands before a piece."""
-    return next((p.text.lower() for p in reversed(draft.pieces) if p.end <= piece.start), "")
 
 
 def far_values(draft: Draft, settled: Settled) -> int:

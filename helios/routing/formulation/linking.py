@@ -288,7 +288,7 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
         links.append(link)
     for place, token in enumerate(tokens[:open_from]):
         word = token.text.lower()
-        if tokens[place - 1].lemma in ("can", "could") and place:  # "members who can drive", of can_drive
+        if place and tokens[place - 1].lemma in ("can", "could"):  # "members who can drive", of can_drive
             able = (c for c in schema.columns() if c.ref in flags and c.words == ("can", token.lemma))
             links += [Link(place, place + 1, FLAG, c.ref.table, c.ref, flags[c.ref][0]) for c in able]
         meant = [(word, 0)] if "-" in word else []

@@ -50,6 +50,11 @@ class Piece:
         return tuple(link for link in self.links if link.is_value)
 
 
+def text_before(pieces: Sequence[Piece], piece: Piece) -> str:
+    """What stands before a piece; empty for the first."""
+    return next((other.text.lower() for other in reversed(pieces) if other.end <= piece.start), "")
+
+
 def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     """The segmentation that explains most of the question."""
     spans: dict[tuple[int, int], list[Link]] = {}

@@ -92,9 +92,9 @@ class Beginning(ColumnRef):
     """Those of a `Day`."""
 
     @property
-    def parts(self) -> int:
-        """How many parts of a date it has: the year alone, or the month too."""
-        return 1 if self.length == len("2024") else 2
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """Where what is kept of the date stands: the year alone, or the month too."""
+        return self.places[: 1 if self.length == len("2024") else 2]
 
     def __str__(self) -> str:
         return f"{self.table}.{self.column}[:{self.length}]"
@@ -106,6 +106,11 @@ class Day(ColumnRef):
 
     places: tuple[tuple[int, int], ...]
     """The first character of the year, the month and the day in what is stored, from 1, and how many there are."""
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """All of them."""
+        return self.places
 
 
 @dataclass(frozen=True, slots=True)

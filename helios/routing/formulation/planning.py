@@ -142,20 +142,18 @@ class _Planner(Names):
     def _money(self, select: list[Term]) -> list[Term]:
         """ "How much did we spend on fuel": the total of an amount that the question does not name.
 
-        PlanError where anything but numbers would be added up.
+        PlanError where days would be added up, or the years of other rows told apart.
         """
-        views = [self.schema.column(term.column) for term in select if term.column is not None]
-        if not any(view.numeric and not view.key and not view.temporal for view in views):
-            amount = money_asked(self.draft, self.settled, self.schema)
-            if amount is not None and not any(term.aggregate is Aggregate.COUNT for term in select):
-                self.money = amount
-                groups = [column for item in self.draft.groups if (column := self.settled.of(item)) is not None]
-                if any(self.schema.column(group).temporal and group.table != amount.table for group in groups):
-                    raise PlanError("the years of other rows are not those of the money")
-                return [Term(amount, Aggregate.SUM)]
-        added = [view for term, view in zip([t for t in select if t.column is not None], views, strict=True)
-                 if term.aggregate is Aggregate.SUM]  # fmt: skip
-        if any(view.temporal and not view.numeric for view in added):
+        shown = [(term, self.schema.column(term.column)) for term in select if term.column is not None]
+        counted = any(term.aggregate is Aggregate.COUNT for term in select)
+        if not counted and not any(view.amount for _, view in shown):
+            self.money = money_asked(self.draft, self.settled, self.schema)
+        if self.money is not None:
+            groups = [column for item in self.draft.groups if (column := self.settled.of(item)) is not None]
+            if any(self.schema.column(group).temporal and group.table != self.money.table for group in groups):
+                raise PlanError("the years of other rows are not those of the money")
+            return [Term(self.money, Aggregate.SUM)]
+        if any(term.aggregate is Aggregate.SUM and view.temporal and not view.numeric for term, view in shown):
             raise PlanError("days are not added up")
         return select
 
@@ -380,7 +378,7 @@ class _Planner(Names):
                 self._need([self._listed(column)])
             return Term(column, Aggregate.COUNT, distinct=item.distinct) if item.distinct and column else ROWS
         if column is None and table is not None and item.aggregate not in (None, Aggregate.COUNT):
-            measure = self._only_amount(table)
+            measure = self.schema.tables[table].only_amount
             return Term(measure, item.aggregate) if measure is not None else None
         if column is None and table is not None:
             column = self._naming(table)
@@ -509,12 +507,7 @@ class _Planner(Names):
         piece = item.piece
         if piece is None or not piece.tables or not all(chosen.piece is piece for chosen in self.draft.select):
             return None
-        return self._only_amount(piece.tables[0]) if lemma(piece.text) == piece.text.lower() else None
-
-    def _only_amount(self, table: str) -> ColumnRef | None:
-        """The only number of a table's rows that is no key and no year."""
-        found = [c for c in self.schema.tables[table].columns if c.numeric and not c.key and not c.temporal]
-        return found[0].ref if len(found) == 1 else None
+        return self.schema.tables[piece.tables[0]].only_amount if lemma(piece.text) == piece.text.lower() else None
 
     def _compared_amount(self) -> ColumnRef | None:
         """The only column that is compared with a number."""

@@ -216,7 +216,7 @@ class Restrictions:
             return None
         operator = part.operator
         view = self.schema.column(column)
-        if operator == Operator.IS_NULL and view.numeric and not view.key and not view.temporal:
+        if operator == Operator.IS_NULL and view.amount:
             return Condition(Term(column), Operator.EQ, (0,))
         if id(part) in self.settled.flipped:
             mirrored = {Operator.GT: Operator.LT, Operator.LT: Operator.GT, Operator.GE: Operator.LE}
@@ -253,10 +253,7 @@ class Restrictions:
     def _amount_for(self, column: ColumnRef) -> ColumnRef | None:
         """A column that has an average, or in its place the only amount of its table."""
         view = self.schema.column(column)
-        if view.numeric or view.temporal:
-            return column
-        found = [c for c in self.schema.tables[column.table].columns if c.numeric and not c.key and not c.temporal]
-        return found[0].ref if len(found) == 1 else None
+        return column if view.numeric or view.temporal else self.schema.tables[column.table].only_amount
 
     def _day_of_money(self, part: Filter) -> ColumnRef | None:
         """When money was taken or spent, for a date that no other rows have: what a verb names, or the first."""

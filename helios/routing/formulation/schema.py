@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from heapq import heappop, heappush
 
 from helios.executors.values import Value
 from helios.routing.formulation.dates import otherwise_written, written
 from helios.routing.formulation.plan import ColumnRef, Day, Join, Product
-from helios.routing.formulation.words import lemma, name_words, stem
+from helios.routing.formulation.words import VOWELS, lemma, name_words, stem
 from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
 
 NUMERIC = re.compile(r"int|real|float|double|decimal|numeric|number|money|serial|bool", re.IGNORECASE)
@@ -18,6 +19,8 @@ PREFIX = 3
 """Letters of a prefix that the names of all columns of a table have, at most."""
 LISTED = 3
 """Columns of a list of codes with what they stand for, at most."""
+TERSE = 0.1
+"""Share of the parts of names without a vowel from which a schema is one that shortens them."""
 FIRST_NAMES = (("first", "name"), ("given", "name"), ("forename",))
 LAST_NAMES = (("last", "name"), ("family", "name"), ("surname",))
 """What halves of people's names are called."""
@@ -69,6 +72,11 @@ class ColumnView:
     flag: tuple[Value, Value] | None = None
     """What says that a fact holds and what that it does not, of a column that holds nothing else."""
 
+    @property
+    def amount(self) -> bool:
+        """Whether it holds numbers that are no keys and no years."""
+        return self.numeric and not self.key and not self.temporal
+
 
 @dataclass(frozen=True, slots=True)
 class TableView:
@@ -85,6 +93,16 @@ class TableView:
     """What columns of other tables call its rows, where no table is called so: the students of student_id."""
     computed: tuple[ColumnView, ...] = ()
     """What its columns make together: a price times how many, by the words that people say for it."""
+
+    @property
+    def amounts(self) -> tuple[ColumnView, ...]:
+        """The columns of numbers that are no keys and no years."""
+        return tuple(column for column in self.columns if column.amount)
+
+    @property
+    def only_amount(self) -> ColumnRef | None:
+        """The only one of these."""
+        return self.amounts[0].ref if len(self.amounts) == 1 else None
 
     @property
     def naming(self) -> ColumnView | None:
@@ -152,6 +170,15 @@ class SchemaView:
     def dated(self) -> bool:
         """Whether a column holds dates that start with the year."""
         return any(written(column.samples) for column in self.columns())
+
+    @cached_property
+    def terse(self) -> bool:
+        """Whether its names are shortened as in old systems: many parts of them have no vowel."""
+        names = [
+            name for table in self.tables.values() for name in (table.name, *(c.ref.column for c in table.columns))
+        ]
+        parts = {part.lower() for name in names for part in re.findall(r"[^\W\d_]{2,}", name)}
+        return sum(VOWELS.isdisjoint(part) for part in parts) >= TERSE * len(parts) > 0
 
     def columns(self) -> Iterable[ColumnView]:
         for table in self.tables.values():
@@ -230,7 +257,7 @@ def _table_view(table: TableSchema, said: set[str]) -> TableView:
 
 def _computed(columns: Iterable[ColumnView]) -> tuple[ColumnView, ...]:
     """A price times how many, where a table has one of each and nothing that holds both together."""
-    numbers = [column for column in columns if column.numeric and not column.key and not column.temporal]
+    numbers = [column for column in columns if column.amount]
     prices = [column for column in numbers if set(column.words) & set(PRICES)]
     many = [c for c in numbers if c not in prices and set(c.words) & set(MANY)]
     if len(prices) != 1 or len(many) != 1 or any(set(column.words) & set(SUMS) for column in numbers):

@@ -12,10 +12,10 @@ from itertools import product
 from math import prod
 
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
-from helios.routing.formulation.dates import DATE, YEARS, holds_years
+from helios.routing.formulation.dates import DATE, IN_A_YEAR, YEARS, holds_years
 from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
-from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.pieces import Piece, text_before
 from helios.routing.formulation.plan import ColumnRef, Operator
 from helios.routing.formulation.schema import ColumnView, SchemaView
 from helios.routing.formulation.words import lemma, similarity, stem
@@ -33,8 +33,6 @@ AMOUNTS = ("more than", "less than", "fewer than", "greater than", "in excess of
 """Comparisons of amounts, not of years."""
 NAME_ASKED = 0.95
 """What a column is worth that a table's rows are called by, where a name is asked for."""
-OF_A_YEAR = ("in", "of", "during", "for", "since", "until")
-"""Words before a number that is a year where it can be one."""
 UNIT_SHORT = {
     "metre": "m", "meter": "m", "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm",
     "millimetre": "mm", "kilogram": "kg", "kilo": "kg", "gram": "g", "litre": "l", "liter": "l", "hour": "h",
@@ -249,13 +247,9 @@ class _Surroundings:
         if after and units:
             yield from (Option(c.ref, 0.8, 0.9) for c in units)  # "higher than 4000 metres", in elev_m
             return
-        if len(measures) == 1 and not (self._says_a_year(part.value) and not holds_years(measures[0].samples)):
+        year = part.value.number in YEARS and text_before(self.pieces, part.value) in (*IN_A_YEAR, "of")
+        if len(measures) == 1 and (not year or holds_years(measures[0].samples)):
             yield Option(measures[0].ref, 0.4, 0.5)
-
-    def _says_a_year(self, value: Piece) -> bool:
-        """ "In 2024": no amount is meant."""
-        before = [p for p in self.pieces if p.end <= value.start][-1:]
-        return bool(before) and before[0].text.lower() in OF_A_YEAR and value.number in YEARS
 
     def _temporal(self, value: Piece, tables: Sequence[str] = ()) -> Iterator[Option]:
         """Columns of dates and years for a date: those that a verb tells, those of the table spoken of, and others."""
@@ -277,7 +271,7 @@ class _Surroundings:
         """The tables of amounts that are asked for: "how many crates did the mill get in May" is of deliveries."""
         links = [item.piece.columns[0] for item in self.draft.select if item.piece is not None and item.piece.columns]
         views = [self.schema.column(link.column) for link in links if link.column is not None]
-        return [view.ref.table for view in views if view.numeric and not view.key and not view.temporal]
+        return [view.ref.table for view in views if view.amount]
 
     def _attributes(self, grade: Grade, near: str | None) -> Iterator[Option]:
         for words, flipped in ((grade.attributes, False), (grade.inverse, True)):
@@ -325,13 +319,11 @@ class _Surroundings:
 
     def dated(self, piece: Piece) -> bool:
         """Whether "in" or the like stands before a number, so that it is a year."""
-        before = next((p for p in reversed(self.pieces) if p.end <= piece.start), None)
-        return before is not None and before.text in ("in", "since", "during", "on")
+        return text_before(self.pieces, piece) in IN_A_YEAR
 
     def amount(self, piece: Piece) -> bool:
         """Whether "more than" or the like stands before a number, so that it is no year."""
-        before = next((p for p in reversed(self.pieces) if p.end <= piece.start), None)
-        return before is not None and before.text in AMOUNTS
+        return text_before(self.pieces, piece) in AMOUNTS
 
     def left(self, piece: Piece) -> Piece | None:
         """The nearest table named before a piece."""

@@ -104,10 +104,9 @@ class _Scope:
     def _computed(self, column: ColumnRef) -> str:
         """What a value is made of that no triple holds; empty for others."""
         whole = ColumnRef(column.table, column.column)
-        if isinstance(column, Day) or (isinstance(column, Beginning) and column.places):
-            parts = [f"SUBSTR(STR({self.variable(whole)}), {first}, {length})" for first, length in column.places]
-            joined = ", '-', ".join(parts if isinstance(column, Day) else parts[: column.parts])
-            return f"CONCAT({joined})"
+        if isinstance(column, Day | Beginning) and column.parts:
+            parts = (f"SUBSTR(STR({self.variable(whole)}), {first}, {length})" for first, length in column.parts)
+            return "CONCAT(" + ", '-', ".join(parts) + ")"
         if isinstance(column, Beginning):
             return f"SUBSTR(STR({self.variable(whole)}), 1, {column.length})"
         if isinstance(column, Product):

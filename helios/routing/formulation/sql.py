@@ -115,11 +115,11 @@ class _Renderer:
             factors = (ColumnRef(column.table, name) for name in (column.column, column.factor))
             return " * ".join(self.column(factor, several) for factor in factors)
         if isinstance(column, Day | Beginning):
-            stored = f"CAST({self.column(ColumnRef(column.table, column.column), several)} AS TEXT)"
-            if isinstance(column, Beginning) and not column.places:
-                return f"SUBSTR({stored}, 1, {column.length})"
-            parts = [f"SUBSTR({stored}, {first}, {length})" for first, length in column.places]
-            return "(" + " || '-' || ".join(parts if isinstance(column, Day) else parts[: column.parts]) + ")"
+            text = f"CAST({self.column(ColumnRef(column.table, column.column), several)} AS TEXT)"
+            if isinstance(column, Beginning) and not column.parts:
+                return f"SUBSTR({text}, 1, {column.length})"
+            parts = (f"SUBSTR({text}, {first}, {length})" for first, length in column.parts)
+            return "(" + " || '-' || ".join(parts) + ")"
         table = self.aliases.get(column.table, column.table)
         return f"{quoted(table)}.{quoted(column.column)}" if several else quoted(column.column)
 

@@ -52,9 +52,8 @@ def money_asked(draft: Draft, settled: Settled, schema: SchemaView) -> ColumnRef
 
 def amount_of(table: TableView) -> ColumnRef | None:
     """The only column of a table that holds money, or the only one that is called a sum."""
-    numbers = [column for column in table.columns if column.numeric and not column.key and not column.temporal]
     for names in (SUMS, (*SUMS, *PRICES, "charge", "paid")):
-        found = [column for column in numbers if set(column.words) & set(names)]
+        found = [column for column in table.amounts if set(column.words) & set(names)]
         if len(found) == 1:
             return found[0].ref
     return None
