@@ -17,7 +17,6 @@ from helios.reading.queries.database import TableDatabase
 from helios.reading.queries.fitting import adds_up, fitted
 from helios.reading.tables.programs import average_text, number_text
 from helios.reading.tables.sheet import Sheet
-from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.confidence import LACKING
 from helios.routing.formulation.generator import read_question, tried
 from helios.routing.formulation.plan import Aggregate, ColumnRef, Plan, Term
@@ -66,8 +65,6 @@ class QueryReader:
 
     def read(self, question: str, evidence: Evidence) -> list[QueryAnswer]:
         """Answers, likeliest first; none where nothing in the question fits the tables."""
-        if asks_nothing(question):
-            return []
         database = self.database(evidence)
         if database is None or not database.sheets:
             return []

@@ -13,7 +13,7 @@ from threading import Lock
 from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.routing.formulation.abbreviations import spelt_out
-from helios.routing.formulation.asking import asks_nothing
+from helios.routing.formulation.asking import requested
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
@@ -29,6 +29,7 @@ from helios.routing.formulation.linking import (
     link_values,
     without_roles,
 )
+from helios.routing.formulation.measures import measured
 from helios.routing.formulation.periods import with_periods
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import Plan, PlanError
@@ -82,7 +83,7 @@ class SqlGenerator:
     def formulate(self, question: str, source: Source) -> list[Candidate]:
         """Queries best first; those under `threshold` are guesses that a caller should not answer from."""
         schema = source.descriptor().schema
-        if not isinstance(schema, RelationalSchema) or asks_nothing(question):
+        if not isinstance(schema, RelationalSchema):
             return []
         readings = read_question(question, self._view(source, schema), source.find_values)
         return tried(
@@ -142,7 +143,11 @@ def _cuts_a_tie(
 def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
-    """Plans that a question may mean, best first."""
+    """Plans that a question may mean, best first; none for words that ask nothing."""
+    request = requested(question, schema.called)
+    if request is None:
+        return []
+    question = request
     money = any(table.computed for table in schema.tables.values())
     tokens = tokenise(rephrased(question, money=money))
     schema = with_periods(spelt_out(schema, tokens), question, tokens)
@@ -150,7 +155,7 @@ def read_question(
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += [*link_sexes(tokens, schema, links), *link_undone(tokens, schema)]
     links = without_roles(tokens, schema, link_flags(tokens, schema, links))
-    draft = read(cut(tokens, links))
+    draft = read(measured(cut(tokens, links), schema))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     readings: dict[str, Reading] = {}
     for settled in settle(draft, schema):

@@ -60,6 +60,8 @@ ROLE, ROLES = 0.85, 1.0
 """What a table's name is worth that columns of other tables give it, in the singular and in the plural."""
 WHOLE = 0.9
 """A score from which a name is said in full."""
+HEADS = {"email": ("address",), "mail": ("address",), "phone": ("number",), "mobile": ("number", "phone")}
+"""What people add to names of columns: an email address, a phone number."""
 COLLECTIONS = frozenset({"data", "list", "info", "information", "record", "detail", "table"})
 """Words of tables' names that only say that there are rows: cars_data holds cars."""
 COLLECTION_WORD = 0.15
@@ -415,6 +417,7 @@ def _column_score(words: list[str], column: ColumnView, table: TableView) -> flo
     if column.words in LAST_NAMES and " ".join(words) in LAST_SAID:
         return 1.0
     context = table.words if column.key else (*table.words, *_key_words(table))
+    context = (*context, *(head for word in column.words for head in HEADS.get(word, ())))
     return _name_score(words, _said(column) if column.flag is not None else column.words, context)
 
 

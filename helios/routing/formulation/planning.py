@@ -22,7 +22,7 @@ from helios.routing.formulation.plan import (
 )
 from helios.routing.formulation.pruning import pruned, tables_read
 from helios.routing.formulation.restrictions import USED, WAYS, contrary_of, plain_number
-from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.schema import KEY_WORDS, SchemaView
 from helios.routing.formulation.self_references import through_itself
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.takings import money_asked
@@ -132,7 +132,8 @@ class _Planner(Names):
         self, select: list[Term], orders: list[Order], having: Sequence[Condition]
     ) -> tuple[list[Term], list[Order]]:  # fmt: skip
         """ "That took more than 1,000 in total: title and takings": the sum that is compared is meant."""
-        sums = {one.term.column: one.term for one in having if one.term.column is not None}
+        sums = {order.term.column: order.term for order in orders if order.term.aggregate is Aggregate.SUM}
+        sums |= {one.term.column: one.term for one in having if one.term.column is not None}
 
         def meant(term: Term) -> Term:
             return sums.get(term.column, term) if term.aggregate is None and term.column is not None else term
@@ -338,11 +339,21 @@ class _Planner(Names):
     def _select(self) -> tuple[list[Term], list[ColumnRef]]:
         items = [item for item in self.draft.select if not self._nameless(item)] or self.draft.select
         terms = [term for item in items if (term := self._term(item)) is not None]
-        terms = self._shared(list(dict.fromkeys(terms)))
+        terms = self._shared(self._without_keys(list(dict.fromkeys(terms))))
         if not self.draft.groups:
             summed = {term.column for term in terms if term.aggregate is not None}
             terms = [term for term in terms if term.aggregate is not None or term.column not in summed]
         return terms, [term.column for term in terms if term.aggregate is None and term.column is not None]
+
+    def _without_keys(self, terms: list[Term]) -> list[Term]:
+        """The terms without keys that only say of what something is added up: "total hours on repairs"."""
+        if self.draft.groups or self.draft.orders or all(term.aggregate is None for term in terms):
+            return terms
+        said = {stem(word) for item in self.draft.select if item.piece is not None for word in item.piece.text.split()}
+        if said & {stem(word) for word in KEY_WORDS}:
+            return terms
+        keys = [t for t in terms if t.aggregate is None and t.column is not None and self.schema.column(t.column).key]
+        return [term for term in terms if term not in keys] if len(keys) < len(terms) else terms
 
     def _nameless(self, item: Item) -> bool:
         """Whether things without a name are asked for beside what is said of them: their keys say nothing."""
@@ -384,7 +395,8 @@ class _Planner(Names):
             column = self._naming(table)
         one = self.draft.limit is not None and bool(self.draft.orders) and not item.total
         column = self._called(column) if column is not None and item.aggregate is None else column
-        counted = Aggregate.SUM if item.total or (len(self.draft.select) == 1 and not one) else None
+        summed = item.total or (item.piece is not None and item.piece.payload is Aggregate.SUM)
+        counted = Aggregate.SUM if summed or (len(self.draft.select) == 1 and not one) else None
         aggregate = counted if item.aggregate == Aggregate.COUNT else item.aggregate
         if column is not None and aggregate in (Aggregate.SUM, Aggregate.AVG) and len(self.draft.select) > 1:
             aggregate = aggregate if self.schema.column(column).numeric else None  # of names there is no sum

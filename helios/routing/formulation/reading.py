@@ -200,7 +200,9 @@ class _Reader(SuperlativeReader):
         """Whether "in total" sums what stands before it: the amount that is ordered by or asked for."""
         items = self.draft.orders[-1:] or (self.draft.select[-1:] if self.mode == Mode.SELECT else [])
         for item in items[:1]:
-            if item.aggregate is None and item.piece is not None and item.piece.cue == Cue.COLUMN and not item.many:
+            if item.aggregate is None and item.piece is not None and item.piece.cue == Cue.COLUMN:
+                if item.many and item.piece.payload is not Aggregate.SUM:
+                    continue  # "the most books in total"
                 item.aggregate = Aggregate.SUM
                 return True
         return False
@@ -265,7 +267,7 @@ class _Reader(SuperlativeReader):
                     item.provisional = item.provisional and len(self.draft.select) > 1
 
     def _preposition(self, piece: Piece) -> None:
-        self.after_of = True
+        self.after_of = not self._ranked_by(piece)
 
     def _common(self, piece: Piece) -> None:
         self.common = bool(piece.payload)
@@ -562,6 +564,9 @@ class _Reader(SuperlativeReader):
         draft.select += [Item(piece) for piece in self.trailing if id(piece) not in used]
         if draft.groups and not any(item.aggregate for item in draft.select):
             for item in draft.select:
+                if item.piece is not None and item.piece.payload is Aggregate.SUM:
+                    item.aggregate = Aggregate.SUM  # "takings for each month"
+                    continue
                 said = (
                     item.piece.text.lower().split() if item.piece is not None and item.piece.cue == Cue.COLUMN else ()
                 )
@@ -570,6 +575,7 @@ class _Reader(SuperlativeReader):
             draft.select = [item for item in draft.select if not self._qualifies(item)]
         if sum(not item.provisional for item in draft.select) > 1:
             draft.select = [item for item in draft.select if not (item.grade is not None and item.grade.any_type)]
+        self._entity_of_a_measure()
         chosen = [item for item in draft.select if not item.provisional]
         if chosen:
             draft.select = chosen

@@ -48,12 +48,24 @@ SPOKEN = 0.6
 
 MANY = ("quantity", "qty", "seat", "ticket", "piece", "unit")
 """What columns are called that say how many of something at a price."""
+HELD = ("stock", "capacity", "maximum", "minimum", "reorder", "level", "store", "van", "hand", "daily")
+"""What columns are called that say how many there may be or are left, or what a day costs: nothing was sold there."""
 PRICES = ("price", "cost", "fee", "fare")
 """What columns are called that say what one of them costs."""
 SUMS = ("total", "amount", "subtotal", "revenue", "value", "sum", "net", "gross")
 """What columns are called that hold what both make together."""
 TAKEN = ("revenue", "spend", "worth", "money")
 """What people call a price times how many, where no column holds it."""
+
+UNIT_SHORT = {
+    "metre": "m", "meter": "m", "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm",
+    "millimetre": "mm", "kilogram": "kg", "kilo": "kg", "gram": "g", "litre": "l", "liter": "l", "hour": "h",
+    "euro": "eur", "dollar": "usd", "pound": "gbp", "foot": "ft", "mile": "mi", "tonne": "t", "ton": "t",
+    "hectare": "ha", "minute": "min",
+}  # fmt: skip
+"""How names of columns write units."""
+JOINED = ("kwh", "mwh", "gwh", "kw", "mw")
+"""Units that names of columns write in several parts: EnergyMWh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,12 @@ class TableView:
         return found[0] if coded and found and self.naming is None else None
 
 
+def units_of(word: str, columns: Iterable[ColumnView]) -> list[ColumnView]:
+    """The columns whose names say a unit, as people write it."""
+    short = UNIT_SHORT.get(word, word)
+    return [c for c in columns if {word, short} & set(c.words) or (word in JOINED and "".join(c.words).endswith(word))]
+
+
 @dataclass
 class SchemaView:
     """Tables by name, and how they join."""
@@ -170,6 +188,12 @@ class SchemaView:
     def dated(self) -> bool:
         """Whether a column holds dates that start with the year."""
         return any(written(column.samples) for column in self.columns())
+
+    @cached_property
+    def called(self) -> frozenset[str]:
+        """What rows are called: the last words of tables' names and of roles, as lemmas."""
+        tables = self.tables.values()
+        return frozenset(words[-1] for table in tables for words in (table.words, *table.roles) if words)
 
     @cached_property
     def terse(self) -> bool:
@@ -257,7 +281,7 @@ def _table_view(table: TableSchema, said: set[str]) -> TableView:
 
 def _computed(columns: Iterable[ColumnView]) -> tuple[ColumnView, ...]:
     """A price times how many, where a table has one of each and nothing that holds both together."""
-    numbers = [column for column in columns if column.amount]
+    numbers = [column for column in columns if column.amount and not set(column.words) & set(HELD)]
     prices = [column for column in numbers if set(column.words) & set(PRICES)]
     many = [c for c in numbers if c not in prices and set(c.words) & set(MANY)]
     if len(prices) != 1 or len(many) != 1 or any(set(column.words) & set(SUMS) for column in numbers):

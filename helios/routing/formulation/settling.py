@@ -17,7 +17,7 @@ from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece, text_before
 from helios.routing.formulation.plan import ColumnRef, Operator
-from helios.routing.formulation.schema import ColumnView, SchemaView
+from helios.routing.formulation.schema import ColumnView, SchemaView, units_of
 from helios.routing.formulation.words import lemma, similarity, stem
 
 OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
@@ -33,12 +33,13 @@ AMOUNTS = ("more than", "less than", "fewer than", "greater than", "in excess of
 """Comparisons of amounts, not of years."""
 NAME_ASKED = 0.95
 """What a column is worth that a table's rows are called by, where a name is asked for."""
-UNIT_SHORT = {
-    "metre": "m", "meter": "m", "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm",
-    "millimetre": "mm", "kilogram": "kg", "kilo": "kg", "gram": "g", "litre": "l", "liter": "l", "hour": "h",
-    "euro": "eur", "dollar": "usd", "pound": "gbp", "foot": "ft",
-}  # fmt: skip
-"""How names of columns write units."""
+LASTING = frozenset(map(stem, (
+    "birth", "born", "join", "joined", "hire", "hired", "expiry", "expire", "expires", "install", "installed", "build",
+    "built", "found", "founded", "open", "opened", "discontinue", "discontinued", "retire", "retired", "leave", "left",
+    "decommission", "decommissioned", "establish", "established", "renewal", "valid", "until", "stop", "stopped",
+    "start", "started", "member", "registered", "service",
+)))  # fmt: skip
+"""Words of dates that people and things have once, beside which an event's date is rather meant."""
 CLOCK = re.compile(r"\d{1,2}:\d\d")
 """What times of a day begin with."""
 BARRIERS = (Cue.RELATIVE, Cue.COMPARE, Cue.SUPERLATIVE, Cue.ORDER, Cue.ASK, Cue.END)
@@ -99,6 +100,11 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
 def _one(part: object) -> bool:
     """Whether a filter leaves one value of its column."""
     return isinstance(part, Filter) and part.operator == Operator.EQ and not part.negated and not part.alternative
+
+
+def _lasts(column: ColumnView) -> bool:
+    """Whether a column says when somebody was born or hired, or something built, and not when anything happened."""
+    return bool(LASTING & {stem(word) for word in column.words})
 
 
 def _clock(column: ColumnView) -> bool:
@@ -243,7 +249,7 @@ class _Surroundings:
             return
         measures = [c for c in columns if c.numeric and not c.key]
         after = next((p.text for p in self.pieces if p.start == part.value.end and p.cue == Cue.WORD), "")
-        units = [c for c in measures if {after, UNIT_SHORT.get(after, after)} & set(c.words)]
+        units = units_of(after, measures)
         if after and units:
             yield from (Option(c.ref, 0.8, 0.9) for c in units)  # "higher than 4000 metres", in elev_m
             return
@@ -263,9 +269,26 @@ class _Surroundings:
         said = {stem(p.text) for p in self.pieces if p.cue == Cue.WORD}
         told = [c for c in beside if said & {stem(word) for word in c.words}]  # "registered in 2016"
         yield from (Option(c.ref, 0.9, 0.7) for c in told)
-        measured = [c for name in self._measured() if name not in tables for c in self.schema.tables[name].columns]
-        yield from (Option(c.ref, 0.6, 0.6) for c in measured if c.temporal and not _clock(c) and c not in told)
-        yield from (Option(c.ref, 0.5, 0.6) for c in own or beside if c not in told)
+        said |= {stem(word) for p in self.pieces for word in p.text.lower().split()}
+        measured = [c for name in self._dated_of_measured() if name not in tables
+                    for c in self.schema.tables[name].columns]  # fmt: skip
+        yield from (Option(c.ref, 0.75, 0.6) for c in measured if c.temporal and not _clock(c) and c not in told)
+        for column in (*own, *beside) if own else beside:
+            lasting = bool(LASTING & {stem(word) for word in column.words} - said)
+            away = 0.0 if column in own or not own else NEAR
+            if column not in told and (column in own or not own or all(map(_lasts, own))):
+                yield Option(column.ref, 0.5 - NEAR * lasting - away, 0.6)
+
+    def _dated_of_measured(self) -> list[str]:
+        """The measured tables, or those that their rows belong to where they have no dates of their own."""
+        found: list[str] = []
+        for name in self._measured():
+            if any(column.temporal for column in self.schema.tables[name].columns):
+                found.append(name)
+            else:
+                joins = self.schema.joins.get(name, ())
+                found += [join.right.table for join in joins if (join.left, join.right) in self.schema.refers]
+        return found
 
     def _measured(self) -> list[str]:
         """The tables of amounts that are asked for: "how many crates did the mill get in May" is of deliveries."""

@@ -113,7 +113,9 @@ class SuperlativeReader(ConditionReader, ABC):
     def _comes_first(self, grade: Grade, piece: Piece) -> bool:
         """ "With the largest lake first" orders all rows; of an unknown adjective by the amounts that are selected."""
         before = [p for p in self.pieces[: self.i - 1] if p.text != "the"][-3:]
-        if piece.text in ("first", "last") and [p.cue for p in before] == [Cue.RELATIVE, Cue.WORD, Cue.TABLE]:
+        opens = [p.cue for p in before[:2]] in ([Cue.RELATIVE, Cue.WORD], [Cue.COMMA, Cue.WORD])
+        named = [p.cue for p in before[2:]] in ([Cue.TABLE], [Cue.COLUMN])
+        if piece.text in ("first", "last") and opens and named:
             self.draft.descending = piece.text == "first"
             self._ordered_by(Grade(True), piece)
             return before[1].text.endswith("est")
@@ -201,6 +203,31 @@ class SuperlativeReader(ConditionReader, ABC):
         self.consume(column)
         self.draft.descending, self.draft.limit = grade.more, self.draft.limit or self.amount or 1
         self.draft.orders.append(Item(column, aggregate))
+        return True
+
+    def _entity_of_a_measure(self) -> None:
+        """ "Which three outings cost us the most, and what did each cost": the outings are wanted too."""
+        orders, chosen = self.draft.orders, [item for item in self.draft.select if not item.provisional]
+        last = orders[-1].piece if orders else None
+        if last is None or last.payload is not Aggregate.SUM or not chosen:
+            return
+        if all(item.piece is not None and item.piece.text == last.text for item in chosen):
+            for item in self.draft.select[:1]:
+                item.provisional = False
+
+    def _ranked_by(self, piece: Piece) -> bool:
+        """ "The top three drivers by total miles", "by number of units": the order goes by what follows."""
+        last = self.draft.orders[-1] if self.draft.orders else None
+        if piece.text != "by" or last is None or last.aggregate is not Aggregate.COUNT or last.grade is not None:
+            return False
+        column = self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.AGGREGATE, Cue.COUNT))
+        if column is None or self.draft.limit is None:
+            return False
+        said = self.ahead(Cue.AGGREGATE)
+        self.consume(column)
+        average = said is not None and said.payload is Aggregate.AVG
+        own = Aggregate.AVG if average else Aggregate.SUM if said is not None else None
+        self.draft.orders[-1] = Item(column, own, many=own is None)
         return True
 
     def _superlative_of(self, column: Piece, grade: Grade, *, many: bool = False) -> None:

@@ -3,7 +3,6 @@
 from threading import Lock
 
 from helios.executors.base import Language, Limits, NativeQuery
-from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.generator import read_question, tried
 from helios.routing.formulation.rdf_tables import RdfTables
@@ -24,7 +23,7 @@ class TableSparqlGenerator:
     def formulate(self, question: str, source: Source) -> list[Candidate]:
         """Queries best first; none where the graph is not built like tables."""
         tables, view = self.tables(source)
-        if tables is None or view is None or asks_nothing(question):
+        if tables is None or view is None:
             return []
         return tried(
             question,

@@ -1,6 +1,7 @@
 """How much was spent, paid or taken: which table's money a question speaks of that names no column of it."""
 
 import re
+from collections.abc import Sequence, Set
 
 from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.plan import ColumnRef
@@ -8,7 +9,7 @@ from helios.routing.formulation.schema import PRICES, SUMS, SchemaView, TableVie
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
 
-OUT = frozenset(map(stem, ("spend", "spent", "cost", "expense", "expenditure", "purchase", "bill", "buy", "bought")))
+OUT = frozenset(map(stem, ("spend", "spent", "spending", "cost", "expense", "expenditure", "purchase", "bill", "buy", "bought")))
 IN = frozenset(
     map(stem, ("take", "took", "taken", "bring", "brought", "earn", "raise", "receive", "income", "sale", "donation",
                "receipt", "revenue", "payment", "taking"))
@@ -32,7 +33,18 @@ def money_asked(draft: Draft, settled: Settled, schema: SchemaView) -> ColumnRef
     if not ASKED.match(" ".join(piece.text for piece in draft.pieces)) or not said & (OUT | IN | PAID):
         return None
     direct = {column.table for part in draft.filters if (column := settled.of(part)) is not None}
-    spoken = {table for piece in draft.mentions for table in piece.tables[:1]}
+    spoken = [table for piece in draft.mentions for table in piece.tables[:1]]
+    return likeliest_amount(schema, said, direct, spoken)
+
+
+def likeliest_amount(
+    schema: SchemaView, said: Set[str], direct: Set[str], mentioned: Sequence[str]
+) -> ColumnRef | None:
+    """The amount of money that a question speaks of by the stems of its words; None where tables stand equal.
+
+    `direct` are tables that conditions are about, `mentioned` those that are named.
+    """
+    spoken = set(mentioned)
     near = {join.right.table for table in direct | spoken for join in schema.joins.get(table, ())}
     ways = [way for way in (OUT, IN, PAID) if said & way]
     marks: dict[ColumnRef, int] = {}

@@ -36,13 +36,13 @@ IRREGULAR = {
     "knives": "knife", "wolves": "wolf", "loaves": "loaf", "leaves": "leaf", "halves": "half", "calves": "calf",
     "colour": "color", "colours": "color", "centre": "center", "theatre": "theater",
     "programme": "program", "licence": "license", "weigh": "weight", "weighs": "weight", "weighing": "weight",
-    "weighed": "weight", "gender": "gender",
+    "weighed": "weight", "gender": "gender", "e-mail": "email", "e-mails": "email",
 }  # fmt: skip
 ABBREVIATIONS = {
     "num": "number", "no": "number", "nbr": "number", "nr": "number", "cnt": "count", "qty": "quantity",
     "amt": "amount", "avg": "average", "max": "maximum", "min": "minimum", "dept": "department", "emp": "employee",
     "addr": "address", "desc": "description", "dob": "birth date", "tel": "phone", "fname": "first name",
-    "lname": "last name", "mname": "middle name", "yr": "year", "pct": "percent", "pos": "position", "stu": "student",
+    "lname": "last name", "sname": "last name", "canc": "cancelled", "mname": "middle name", "yr": "year", "pct": "percent", "pos": "position", "stu": "student",
     "org": "organization", "cat": "category", "cust": "customer", "prod": "product", "inv": "invoice",
     "acct": "account", "lang": "language", "lat": "latitude", "lon": "longitude", "lng": "longitude", "loc": "location",
     "mgr": "manager", "gov": "government", "univ": "university", "sec": "second", "pop": "population",
