@@ -14,8 +14,19 @@ DAYS_OF_A_YEAR = re.compile(
     re.IGNORECASE,
 )
 FROM_DATE_TO_DATE = re.compile(
-    rf"\bfrom ((?:{DAY} )?{MONTH} \d{{4}}) (?:to|until|till|through) (?=(?:{DAY} )?{MONTH} \d{{4}}\b)", re.IGNORECASE
+    rf"\b(?:from |in )?((?:{DAY} )?{MONTH} \d{{4}}) (?:to|until|till|through) (?=(?:{DAY} )?{MONTH} \d{{4}}\b)",
+    re.IGNORECASE,
 )
+SEASON = r"(?:winter|summer|spring|autumn|fall|season|quarter|term|half)"
+NAMED_SPAN = re.compile(
+    rf"\b(?:last|this|in the|over the|the) {SEASON}(?: months)?(?: of \d{{4}})?,? \(?(?=(?:from |between )?{MONTH}\b[^.?!]*?\d{{4}})",
+    re.IGNORECASE,
+)
+MONTHS_IN_BRACKETS = re.compile(
+    rf"\b(?:in|during|over) the {SEASON}(?: months)? of (\d{{4}}),? \(?({MONTH}) (?:to|until|till|-|–) ({MONTH})\)?",
+    re.IGNORECASE,
+)
+"""A season with its months, which say what is meant: "the summer months of 2024, June to August"."""
 PART_OF_A_YEAR = re.compile(
     r"\b(?:in|during|of|for|from) (?:the )?"
     r"(?:(first|second|third|fourth|last|1st|2nd|3rd|4th) (quarter|half)|Q([1-4]))(?: of|,)? (\d{4})\b",
@@ -40,7 +51,8 @@ HALF, QUARTER, YEAR = 6, 3, 12
 
 def with_whole_dates(question: str) -> str:
     """A question whose spans of days have a year at both ends and stand behind "between"."""
-    text = PART_OF_A_YEAR.sub(_months, question)
+    text = MONTHS_IN_BRACKETS.sub(r"between \2 \1 and \3 \1", question)
+    text = PART_OF_A_YEAR.sub(_months, NAMED_SPAN.sub("", text))
     text = MONTH_OF.sub(r"\1 in \2", ONWARDS.sub(r"since \1", EDGE.sub(_edge, text)))
     text = DAYS_OF_A_YEAR.sub(r"\1 \4 \2 \3", text)
     text = MONTHS_OF_A_YEAR.sub(r"between \1 \3 and \2 \3", text)

@@ -144,13 +144,14 @@ def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
     """Plans that a question may mean, best first; none for words that ask nothing."""
+    schema = spelt_out(schema, tokenise(question))
     request = requested(question, schema.called)
     if request is None:
         return []
     question = request
     money = any(table.computed for table in schema.tables.values())
     tokens = tokenise(rephrased(question, money=money))
-    schema = with_periods(spelt_out(schema, tokens), question, tokens)
+    schema = with_periods(schema, question, tokens)
     tokens = distribute(with_dates(tokens, whole=schema.dated), schema)
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += [*link_sexes(tokens, schema, links), *link_undone(tokens, schema)]

@@ -9,16 +9,18 @@ from dataclasses import replace
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.linking import Link
-from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.pieces import Piece, text_before
 from helios.routing.formulation.plan import Aggregate, ColumnRef
 from helios.routing.formulation.schema import JOINED, MANY, UNIT_SHORT, SchemaView, units_of
 from helios.routing.formulation.superlatives import MANY as MOST
 from helios.routing.formulation.takings import IN, OUT, PAID, likeliest_amount
 from helios.routing.formulation.words import lemma, stem
 
+A_UNIT = ("per", "a", "an", "each")
+"""Words before a unit that something costs: a price per kilo."""
 SPENDING = ("spending", "spend", "taking", "takings", "earnings", "outgoings", "expenditure", "money", "income")
 """What people call money that was spent or taken, where a total of it is asked for."""
-ALTOGETHER = ("in total", "in all", "altogether", "overall", "all told", "all together")
+ALTOGETHER = ("in total", "altogether", "overall")
 VERB = 5
 """Letters that a noun shares with the verb that it comes from, at least."""
 UNIT, MONEY, QUANTITY = 0.75, 0.8, 0.8
@@ -27,7 +29,7 @@ UNIT, MONEY, QUANTITY = 0.75, 0.8, 0.8
 
 def measured(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     """The pieces with measures that no column is named for as mentions of the columns that hold them."""
-    found = [_unit(piece, schema) for piece in pieces]
+    found = [piece if text_before(pieces, piece) in A_UNIT else _unit(piece, schema) for piece in pieces]
     return _how_many_of(_money(found, schema), schema)
 
 
@@ -65,18 +67,40 @@ def _money(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
         if _spends(piece) and [p.cue for p in after[:2]] == [Cue.COMPARE, Cue.NUMBER]:
             at = pieces.index(after[1]) + 1
             total = any(p.text in ALTOGETHER for p in pieces[at:])
-            if total and (column := likeliest_amount(schema, said, direct, tables)):
+            named, gone = _named_amount(pieces[at : at + 2], schema)
+            column = named or likeliest_amount(schema, said, direct, tables)
+            if column is not None and (total or _of_many(column, tables, schema)):
                 mention = _mention(replace(piece, start=after[1].end, end=after[1].end), [column], MONEY)
-                return [*pieces[:place], *pieces[place + 1 : at], mention, *_told(pieces[at:], mention)]
+                summed = Piece(Cue.AGGREGATE, mention.end, mention.end, ALTOGETHER[0], Aggregate.SUM)
+                rest = [p for p in pieces[at + gone :] if p.text not in ALTOGETHER]
+                return [*pieces[:place], *pieces[place + 1 : at], mention, summed, *_told(rest, mention)]
         if piece.cue == Cue.WORD and piece.text in SPENDING and (place == 0 or pieces[place - 1].cue == Cue.AGGREGATE):
             if column := likeliest_amount(schema, said, direct, tables):
                 return [*pieces[:place], _mention(piece, [column], MONEY), *pieces[place + 1 :]]
     return pieces
 
 
+def _named_amount(following: Sequence[Piece], schema: SchemaView) -> tuple[ColumnRef | None, int]:
+    """The amount that "in fares" names, and how many pieces it takes."""
+    if [p.cue for p in following] == [Cue.PREPOSITION, Cue.COLUMN] and following[0].text == "in":
+        link = following[1].columns[0]
+        if link.column is not None and link.score > 0.9 and schema.column(link.column).amount:
+            return link.column, 2
+    return None, 0
+
+
+def _of_many(column: ColumnRef, tables: Sequence[str], schema: SchemaView) -> bool:
+    """Whether several rows of an amount belong to each of the things that are asked for."""
+    if not tables or tables[0] == column.table:
+        return False
+    path = schema.path(tables[:1], column.table)
+    return bool(path) and any((join.right, join.left) in schema.refers for join in path or ())
+
+
 def _spends(piece: Piece) -> bool:
     """Whether a word says that money is spent or taken, and names no column in full."""
-    known = piece.cue == Cue.WORD or (piece.cue == Cue.COLUMN and not any(link.score > 0.9 for link in piece.links))
+    named = piece.cue in (Cue.COLUMN, Cue.TABLE) and not any(link.score > 0.9 for link in piece.links)
+    known = piece.cue == Cue.WORD or named
     return known and " " not in piece.text and stem(lemma(piece.text)) in OUT | IN | PAID
 
 

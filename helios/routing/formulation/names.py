@@ -83,7 +83,9 @@ class Names(Restrictions):
             return None
         people = [name for name, table in self.schema.tables.items() if self._people(table)]
         spoken = [t for piece in self.draft.mentions for t in piece.tables[:1]]
-        spoken += [column.table for part in self.draft.filters if (column := self.settled.of(part)) is not None]
+        summed = [part.item for part in self.draft.having if part.item is not None]
+        parts = [*self.draft.filters, *summed, *self.draft.orders]
+        spoken += [column.table for part in parts if (column := self.settled.of(part)) is not None]
         absent = [link.table for piece, _ in self.draft.absent for link in piece.columns[:1]]
         if not spoken and absent and self._people(self.schema.tables[absent[0]]):
             return self._naming(absent[0])

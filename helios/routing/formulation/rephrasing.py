@@ -38,6 +38,12 @@ ADD_UP = re.compile(r"\b(what|how much) (?:do|does|did) (.+?) add up to\b", re.I
 ADD_UP_TO_MORE = re.compile(r"\badds? up to (?=(?:more|less|over|under|at) )", re.IGNORECASE)
 
 
+WANTED = re.compile(r"^\s*(?:i need|i want|i['’]d like|we need|can you (?:give|show|tell) me|just)\b", re.IGNORECASE)
+"""What opens a sentence that says what is wanted."""
+IN_ALL = re.compile(r"\b(?:all told|all together|in all(?=\s*(?:[,.;?!]|and\b|$)))", re.IGNORECASE)
+RUNS_OUT = re.compile(r"\b(?:runs?|running|ran) out(?= (?:before|after|on|in|by|between|since|this|next)\b)", re.IGNORECASE)
+
+
 TAKE = r"(?:take in|took in|taken in|take|took|taken|bring in|brought in|spend|spent)"
 HOW_MUCH_TAKEN = re.compile(rf"\bhow much (?:money )?(?:do|does|did|has|have) (.+?) {TAKE}\b", re.IGNORECASE)
 TAKEN_MORE = re.compile(
@@ -54,7 +60,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
     if money:
         text = TAKEN_MORE.sub("have total revenue of", HOW_MUCH_TAKEN.sub(r"what is the total revenue of \1", text))
-    text = with_whole_dates(text)
+    text = with_whole_dates(RUNS_OUT.sub("expires", IN_ALL.sub("in total", text)))
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))
     text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))
@@ -66,6 +72,8 @@ def rephrased(question: str, *, money: bool = False) -> str:
 
 def _requested(sentence: str) -> str:
     """A sentence that only names what is wanted, as a request: "Name and price." """
+    if WANTED.match(sentence):
+        return WANTED.sub("Give", sentence)
     if NO_FRAGMENT.search(sentence) or len(sentence.split()) > FRAGMENT_WORDS:
         return sentence
     wanted = re.sub(r"\s+only(?=\s*[.!]?$)", "", sentence)

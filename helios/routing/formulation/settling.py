@@ -88,7 +88,9 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
         score = sum(option.score for option in choice) - TABLE_COST * size
         score += AGAIN * len(selected & ordered)
         given = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(map(_one, ps))}
-        score -= SELF * len(selected & given)
+        within = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(map(_spanned, ps))}
+        score -= SELF * len(selected & given - within)
+        score += SELF * len({column for column in selected & within if schema.column(column).temporal})
         chosen = [(part, o) for (sharing, _), o in zip(options, choice, strict=True) for part in sharing]
         columns = {id(part): option.column for part, option in chosen}
         flipped = frozenset(id(part) for part, option in chosen if option.flipped)
@@ -100,6 +102,13 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
 def _one(part: object) -> bool:
     """Whether a filter leaves one value of its column."""
     return isinstance(part, Filter) and part.operator == Operator.EQ and not part.negated and not part.alternative
+
+
+def _spanned(part: object) -> bool:
+    """Whether a filter leaves the days of a year, of a month or of a span."""
+    if not isinstance(part, Filter) or part.value is None:
+        return False
+    return part.second is not None or part.value.number in YEARS or re.fullmatch(r"\d{4}-\d\d", part.value.text) is not None
 
 
 def _lasts(column: ColumnView) -> bool:
@@ -262,6 +271,7 @@ class _Surroundings:
         before = self.left(value) or self.right(value)
         near = self.nearest(value)
         near = near or next((link.table for p in self.pieces for link in p.columns[:1]), None)
+        near = near or next((link.table for p in self.pieces for link in p.values[:1]), None)
         tables = tables or (before.tables if before is not None else (near,) if near is not None else ())
         joined = {join.right.table: None for name in tables for join in self.schema.joins.get(name, ())}
         beside, own = ([c for name in some for c in self.schema.tables[name].columns if c.temporal and not _clock(c)]

@@ -207,8 +207,9 @@ class SuperlativeReader(ConditionReader, ABC):
 
     def _entity_of_a_measure(self) -> None:
         """ "Which three outings cost us the most, and what did each cost": the outings are wanted too."""
-        orders, chosen = self.draft.orders, [item for item in self.draft.select if not item.provisional]
-        last = orders[-1].piece if orders else None
+        chosen = [item for item in self.draft.select if not item.provisional]
+        items = [*self.draft.orders, *(part.item for part in self.draft.having if part.item is not None)]
+        last = items[-1].piece if items else None
         if last is None or last.payload is not Aggregate.SUM or not chosen:
             return
         if all(item.piece is not None and item.piece.text == last.text for item in chosen):
