@@ -6,15 +6,18 @@ from enum import StrEnum
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.dates import DATE
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
+from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
-from helios.routing.formulation.words import lemma
+from helios.routing.formulation.words import IRREGULAR, lemma
 
 NEGATED = {
     Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
     Operator.LE: Operator.GT, Operator.CONTAINS: Operator.NOT_CONTAINS, Operator.BETWEEN: Operator.BETWEEN,
     Operator.STARTS: Operator.STARTS, Operator.ENDS: Operator.ENDS,
 }  # fmt: skip
+NAMES = ("name", "title", "description", "note", "subject", "comment")
+"""Columns that a word may stand in."""
 QUOTING = ("letter", "word", "phrase", "substring", "string", "prefix", "suffix")
 """What is named by them is meant literally."""
 
@@ -151,6 +154,8 @@ class ConditionReader:
         if piece.quoted and operator is Operator.EQ and behind[:1] == ["in"] and behind[1:] in (["them"], ["it"]):
             operator = Operator.CONTAINS  # "songs with "Winter" in them"
             self.subject = self.subject or self.last_column
+        if operator is Operator.EQ and (column := self._held_in()) is not None:
+            operator, self.subject = Operator.CONTAINS, column  # "with Folk in the title"
         stored = {link.column for link in piece.values}
         if self.subject is None or (stored and not stored & {link.column for link in self.subject.columns}):
             used = self.last_filter is not None and self.last_filter.subject is self.subject and not piece.quoted
@@ -165,6 +170,17 @@ class ConditionReader:
         else:
             second = None
         self._add(Filter(self.subject, operator, piece, second))
+
+    def _held_in(self) -> Piece | None:
+        """The name or the title that a word is "in", which is then consumed."""
+        following = self.pieces[self.i : self.i + 3]
+        if [p.cue for p in following] != [Cue.PREPOSITION, Cue.WORD, Cue.COLUMN] or following[0].text != "in":
+            return None
+        column = following[2]
+        if following[1].text not in ("the", *OWNERS) or lemma(column.text.split()[-1]) not in NAMES:
+            return None
+        self.i += 3
+        return column
 
     def _subject_after(self, piece: Piece) -> Piece | None:
         """The column that is named after its value: "CD or DVD as their format", "the letter w in their name"."""
@@ -339,4 +355,50 @@ class ConditionReader:
         if isinstance(compare.payload, tuple) and not than:
             return False  # "a higher rate"
         self._add(Filter(subject, self.compare, None, than=Item(piece)))
+        return True
+
+    def _state(self, piece: Piece) -> None:
+        """ "Cancelled bookings", "still not reimbursed": a column that says when is filled, or is empty."""
+        operator = piece.payload if isinstance(piece.payload, Operator) else Operator.NOT_NULL
+        if self.negated:
+            operator, self.negated = Operator.IS_NULL, False
+        before, self.mode = self.mode, Mode.FILTER
+        self._add(Filter(piece, operator, None))
+        self.mode = before if before is Mode.SELECT and not self.draft.select else self.mode
+
+    def _done(self, piece: Piece) -> bool:
+        """Whether it is said that something was done, and a column says when: there is a date where it was."""
+        before = [p.text for p in self.pieces[: self.i - 1]][-2:]
+        ends = self.ahead(Cue.END, Cue.COMMA, Cue.AND, skip=()) is not None
+        been = before[-1:] == ["be"] and before[-2:-1] not in (["not"], ["never"])
+        tensed = been and any(p.text == "have" for p in self.pieces[max(0, self.i - 4) : self.i - 1])
+        past = piece.text.endswith("ed") or (before[-1:] == ["have"] and IRREGULAR.get(piece.text, "") != "")
+        done = past and " " not in piece.text and (tensed or before[-1:] == ["have"]) and ends and not self.negated
+        verb = IRREGULAR.get(piece.text, piece.text)
+        return done and any(link.column is not None and says_when(link, verb) for link in piece.links)
+
+    def _lacking(self, piece: Piece) -> bool:
+        """Whether nothing of a column is to be there: "who have no allergy"; a value or a comparison would follow."""
+        has = ("have", "has", "having")
+        passed = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
+        before = [p for p in self.pieces[: self.i - 1] if p.cue not in passed and p.text not in (*has, "with")]
+        follows = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.LIKE, Cue.NOT, Cue.SUPERLATIVE,
+                             skip=(Cue.WORD, Cue.PREPOSITION, Cue.COLUMN, Cue.TABLE))  # fmt: skip
+        between = {p.text for p in self.pieces[: self.i - 1][-3:]}
+        said = bool({*has, "own", "possess", "any", "a", "an", "given"} & between) or (
+            before and before[-1].text != "not"
+        )
+        if not (self.negated and before and before[-1].cue == Cue.NOT and follows is None and said):
+            return False
+        known = bool(self.draft.mentions) or self.who
+        return known and any(link.score > 0.9 or says_when(link, piece.text) for link in piece.columns)
+
+    def _none_of(self, piece: Piece) -> bool:
+        """Whether "no" stands before a column and nothing of it follows: "carries no cargo or was built in 1985"."""
+        before = self.pieces[self.i - 2] if self.i >= 2 else None
+        ends = self.ahead(Cue.OR, Cue.AND, Cue.COMMA, Cue.END, skip=()) is not None
+        said = before is not None and before.cue == Cue.NOT and before.text == "no"
+        if not (self.negated and said and ends and self.draft.select) or piece.tables:
+            return False
+        self.negated = False
         return True

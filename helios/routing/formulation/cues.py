@@ -42,6 +42,7 @@ class Cue(StrEnum):
     VALUE = "value"
     NUMBER = "number"
     WORD = "word"
+    STATE = "state"
 
 
 @dataclass(frozen=True, slots=True)

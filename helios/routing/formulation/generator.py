@@ -39,6 +39,7 @@ from helios.routing.formulation.rephrasing import rephrased
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
 from helios.routing.formulation.sql import render
+from helios.routing.formulation.states import with_states
 from helios.routing.formulation.words import FUNCTION_WORDS, tokenise
 from helios.sources.base import Source, ValueHit
 from helios.sources.descriptor import RelationalSchema
@@ -156,7 +157,7 @@ def read_question(
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += [*link_sexes(tokens, schema, links), *link_undone(tokens, schema)]
     links = without_roles(tokens, schema, link_flags(tokens, schema, links))
-    draft = read(measured(cut(tokens, links), schema))
+    draft = read(with_states(measured(cut(tokens, links), schema), schema))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     readings: dict[str, Reading] = {}
     for settled in settle(draft, schema):

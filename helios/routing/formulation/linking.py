@@ -38,7 +38,7 @@ STILL = "still"
 ENDINGS = frozenset(
     stem(verb) for verb in (
         "end", "close", "clear", "leave", "left", "discontinue", "decommission", "retire", "terminate", "resign",
-        "finish", "complete", "return", "resolve", "withdraw", "scrap",
+        "finish", "complete", "return", "resolve", "withdraw", "scrap", "term", "stop",
     )
 )  # fmt: skip
 """Verbs of ends, as columns say when they came: cleared_on, DateLeft."""
@@ -248,13 +248,14 @@ def link_undone(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
         links += [
             Link(place, place + 1, FLAG, column.ref.table, column.ref)
             for column in (schema.columns() if done or lasting else ())
-            if (lasting and _says_an_end(column) and said & {stem(w) for w in schema.tables[column.ref.table].words})
+            if (lasting and says_an_end(column) and said & {stem(w) for w in schema.tables[column.ref.table].words})
             or (done and len(column.words) == 2 and column.words[1] in WHEN and stem(column.words[0]) == stem(done))
         ]
     return links
 
 
-def _says_an_end(column: ColumnView) -> bool:
+def says_an_end(column: ColumnView) -> bool:
+    """Whether a column says when a thing ended: cleared_on, DateLeft."""
     verbs = {stem(word) for word in column.words if word not in WHEN}
     return len(column.words) == 2 and len(verbs) == 1 and verbs <= ENDINGS
 

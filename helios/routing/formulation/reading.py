@@ -11,7 +11,7 @@ from dataclasses import replace
 from helios.routing.formulation.conditions import Mode
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
-from helios.routing.formulation.linking import FLAG, STILL, says_when, undone
+from helios.routing.formulation.linking import FLAG, STILL, undone
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
@@ -49,7 +49,7 @@ class _Reader(SuperlativeReader):
             Cue.DIRECTION: self._direction, Cue.DISTINCT: self._distinct, Cue.BOTH: self._both, Cue.AND: self._and,
             Cue.OR: self._or, Cue.COMMA: self._comma, Cue.RELATIVE: self._relative, Cue.LIKE: self._like,
             Cue.PREPOSITION: self._preposition, Cue.COMMON: self._common, Cue.TABLE: self._table,
-            Cue.COLUMN: self._column, Cue.VALUE: self._value, Cue.NUMBER: self._number,
+            Cue.COLUMN: self._column, Cue.VALUE: self._value, Cue.NUMBER: self._number, Cue.STATE: self._state,
         }  # fmt: skip
         while self.i < len(self.pieces):
             piece = self.pieces[self.i]
@@ -257,10 +257,12 @@ class _Reader(SuperlativeReader):
         if piece.text in ("whose", "with"):
             self.subject = None
         following = self.pieces[self.i] if self.i < len(self.pieces) else None
-        if piece.text == "with" and following is not None and following.text in ("their", "its"):
+        listed = following is not None and following.text == "the" and self.behind(Cue.COMMA)
+        if piece.text == "with" and following is not None and (following.text in ("their", "its") or listed):
             column = self.ahead(Cue.COLUMN)
             behind = self.pieces[self.pieces.index(column) + 1 :] if column is not None else []
             ends = column is not None and (not behind or behind[0].cue in (Cue.AND, Cue.COMMA, Cue.END))
+            ends = ends and not (listed and any(p.cue == Cue.SUPERLATIVE for p in behind))
             if ends:
                 self.mode = Mode.SELECT  # "songs with their lengths and titles"
                 for item in self.draft.select[:1]:
@@ -434,17 +436,6 @@ class _Reader(SuperlativeReader):
         return bool(self.mode == Mode.SELECT and self.after_of and self.behind(Cue.PREPOSITION) and several and owned
                     and asked and not self._aggregates_said())  # fmt: skip
 
-    def _done(self, piece: Piece) -> bool:
-        """Whether it is said that something was done, and a column says when: there is a date where it was."""
-        before = [p.text for p in self.pieces[: self.i - 1]][-2:]
-        ends = self.ahead(Cue.END, Cue.COMMA, Cue.AND, skip=()) is not None
-        been = before[-1:] == ["be"] and before[-2:-1] not in (["not"], ["never"])
-        tensed = been and any(p.text == "have" for p in self.pieces[max(0, self.i - 4) : self.i - 1])
-        past = piece.text.endswith("ed") or (before[-1:] == ["have"] and IRREGULAR.get(piece.text, "") != "")
-        done = past and " " not in piece.text and (tensed or before[-1:] == ["have"]) and ends and not self.negated
-        verb = IRREGULAR.get(piece.text, piece.text)
-        return done and any(link.column is not None and says_when(link, verb) for link in piece.links)
-
     def _named_beside(self) -> None:
         """ "The cheapest plant and its price": the plant is wanted too."""
         before = self.pieces[: self.i - 1][-3:]
@@ -485,35 +476,9 @@ class _Reader(SuperlativeReader):
             and self.ahead(Cue.PREPOSITION) is not None
         )
 
-    def _lacking(self, piece: Piece) -> bool:
-        """Whether nothing of a column is to be there: "who have no allergy"; a value or a comparison would follow."""
-        has = ("have", "has", "having")
-        passed = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
-        before = [p for p in self.pieces[: self.i - 1] if p.cue not in passed and p.text not in (*has, "with")]
-        follows = self.ahead(Cue.VALUE, Cue.NUMBER, Cue.COMPARE, Cue.LIKE, Cue.NOT, Cue.SUPERLATIVE,
-                             skip=(Cue.WORD, Cue.PREPOSITION, Cue.COLUMN, Cue.TABLE))  # fmt: skip
-        between = {p.text for p in self.pieces[: self.i - 1][-3:]}
-        said = bool({*has, "own", "possess", "any", "a", "an", "given"} & between) or (
-            before and before[-1].text != "not"
-        )
-        if not (self.negated and before and before[-1].cue == Cue.NOT and follows is None and said):
-            return False
-        known = bool(self.draft.mentions) or self.who
-        return known and any(link.score > 0.9 or says_when(link, piece.text) for link in piece.columns)
-
     def _counts(self) -> bool:
         """Whether a count is selected."""
         return any(item.aggregate is Aggregate.COUNT for item in self.draft.select)
-
-    def _none_of(self, piece: Piece) -> bool:
-        """Whether "no" stands before a column and nothing of it follows: "carries no cargo or was built in 1985"."""
-        before = self.pieces[self.i - 2] if self.i >= 2 else None
-        ends = self.ahead(Cue.OR, Cue.AND, Cue.COMMA, Cue.END, skip=()) is not None
-        said = before is not None and before.cue == Cue.NOT and before.text == "no"
-        if not (self.negated and said and ends and self.draft.select) or piece.tables:
-            return False
-        self.negated = False
-        return True
 
     def _asked_anew(self) -> bool:
         """Whether "what" or "which" stands before a table, after something else was asked for."""
@@ -574,7 +539,7 @@ class _Reader(SuperlativeReader):
         if any(item.aggregate for item in draft.select) and not draft.groups:
             draft.select = [item for item in draft.select if not self._qualifies(item)]
         if sum(not item.provisional for item in draft.select) > 1:
-            draft.select = [item for item in draft.select if not (item.grade is not None and item.grade.any_type)]
+            draft.select = [item for item in draft.select if not self._only_opens(item)]
         self._entity_of_a_measure()
         chosen = [item for item in draft.select if not item.provisional]
         if chosen:
@@ -590,6 +555,16 @@ class _Reader(SuperlativeReader):
             draft.limit = 1
         if self.compare is not None and self.last_column is not None and self.aggregates:
             draft.filters.append(Filter(self.last_column, self.compare, None, average=self.aggregates[-1]))
+
+    def _only_opens(self, item: Item) -> bool:
+        """Whether "when" or "where" asks for what is named later: "when was the date of"; not "when, and by whom"."""
+        if item.grade is None or not item.grade.any_type or item.near is None:
+            return False
+        later = [p.cue for p in self.pieces if p.start > item.near.start]
+        own = later[: later.index(Cue.ASK)] if Cue.ASK in later else later
+        before = [p.cue for p in self.pieces if p.end <= item.near.start]
+        beside = before[-1:] == [Cue.AND] or own[-1:] == [Cue.AND]
+        return Cue.COLUMN in own or not beside
 
     def _qualifies(self, item: Item) -> bool:
         """Whether a word only says what is measured, and names a column in part: "the total weight of honey"."""

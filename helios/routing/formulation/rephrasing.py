@@ -40,6 +40,12 @@ ADD_UP_TO_MORE = re.compile(r"\badds? up to (?=(?:more|less|over|under|at) )", r
 
 WANTED = re.compile(r"^\s*(?:i need|i want|i['’]d like|we need|can you (?:give|show|tell) me|just)\b", re.IGNORECASE)
 """What opens a sentence that says what is wanted."""
+NONE_LEFT_OUT = re.compile(
+    r"[,.;]?\s*\b(?:(?:leave|leaving) out|(?:do|does)n['’]t count|not counting|ignore|ignoring|except) "
+    r"(?:anyone|anybody|any|those|ones) (?:with|who (?:has|have|had)|that (?:has|have|had)) (?:none|nothing|never \w+ (?:one|any))\b",
+    re.IGNORECASE,
+)
+"""What leaves out only what has no rows anyway."""
 IN_ALL = re.compile(r"\b(?:all told|all together|in all(?=\s*(?:[,.;?!]|and\b|$)))", re.IGNORECASE)
 RUNS_OUT = re.compile(r"\b(?:runs?|running|ran) out(?= (?:before|after|on|in|by|between|since|this|next)\b)", re.IGNORECASE)
 
@@ -60,6 +66,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
     if money:
         text = TAKEN_MORE.sub("have total revenue of", HOW_MUCH_TAKEN.sub(r"what is the total revenue of \1", text))
+    text = NONE_LEFT_OUT.sub("", text)
     text = with_whole_dates(RUNS_OUT.sub("expires", IN_ALL.sub("in total", text)))
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))

@@ -24,6 +24,8 @@ OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
 """How many columns a mention may mean, how many ways to settle all mentions are kept, and how many are looked at."""
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
+AWAY = 0.05
+"""What the date of another table loses."""
 TABLE_COST = 0.22
 SELF = 0.4
 """What a column that is asked for loses where the question gives its value."""
@@ -108,7 +110,8 @@ def _spanned(part: object) -> bool:
     """Whether a filter leaves the days of a year, of a month or of a span."""
     if not isinstance(part, Filter) or part.value is None:
         return False
-    return part.second is not None or part.value.number in YEARS or re.fullmatch(r"\d{4}-\d\d", part.value.text) is not None
+    beyond = part.operator in (Operator.GT, Operator.GE, Operator.LT, Operator.LE)
+    return beyond or part.second is not None or part.value.number in YEARS or re.fullmatch(r"\d{4}-\d\d", part.value.text) is not None
 
 
 def _lasts(column: ColumnView) -> bool:
@@ -283,11 +286,18 @@ class _Surroundings:
         measured = [c for name in self._dated_of_measured() if name not in tables
                     for c in self.schema.tables[name].columns]  # fmt: skip
         yield from (Option(c.ref, 0.75, 0.6) for c in measured if c.temporal and not _clock(c) and c not in told)
-        for column in (*own, *beside) if own else beside:
-            lasting = bool(LASTING & {stem(word) for word in column.words} - said)
-            away = 0.0 if column in own or not own else NEAR
-            if column not in told and (column in own or not own or all(map(_lasts, own))):
-                yield Option(column.ref, 0.5 - NEAR * lasting - away, 0.6)
+        if own and not all(map(_lasts, own)):
+            beside = []
+        for column in (*own, *beside):
+            if column not in told:
+                lasting = bool(LASTING & {stem(word) for word in column.words} - said)
+                worth = 0.5 - NEAR * lasting - AWAY * (bool(own) and column in beside) + AWAY * self._of_itself(column)
+                yield Option(column.ref, worth, 0.6)
+
+    def _of_itself(self, column: ColumnView) -> bool:
+        """Whether a date is called as its table is: the visit_date of visits."""
+        words = set(column.words) - {"date", "day", "on", "at"}
+        return bool(words) and words <= set(self.schema.tables[column.ref.table].words)
 
     def _dated_of_measured(self) -> list[str]:
         """The measured tables, or those that their rows belong to where they have no dates of their own."""

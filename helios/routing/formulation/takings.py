@@ -63,7 +63,9 @@ def likeliest_amount(
 
 
 def amount_of(table: TableView) -> ColumnRef | None:
-    """The only column of a table that holds money, or the only one that is called a sum."""
+    """The only column of a table that holds money, or the only one that is called a sum; a price times how many."""
+    if table.computed:
+        return table.computed[0].ref
     for names in (SUMS, (*SUMS, *PRICES, "charge", "paid")):
         found = [column for column in table.amounts if set(column.words) & set(names)]
         if len(found) == 1:

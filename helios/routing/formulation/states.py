@@ -1,0 +1,103 @@
+"""What has been done, has not been, or has ended, where a column says when: "still not reimbursed", "current members".
+
+Works on pieces, before they are read: such words become conditions that the column is empty, or that it is not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from helios.routing.formulation.cues import Cue
+from helios.routing.formulation.linking import WHEN, Link, says_an_end
+from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.plan import Operator
+from helios.routing.formulation.schema import ColumnView, SchemaView
+from helios.routing.formulation.words import lemma, stem
+
+SMALL = frozenset(("be", "been", "yet", "still", "also", "already", "since", "now", "the", "our", "all", "any"))
+"""Words that may stand between a negation or a verb and what is said of something."""
+GONE = frozenset(("left", "gone", "leave", "retired", "resigned", "ended"))
+"""Words for what has come to an end."""
+CURRENT = frozenset(("current", "currently", "present", "existing"))
+"""Words for what has not."""
+STATED = 0.9
+"""What such a mention is worth."""
+BEHIND = (Cue.END, Cue.COMMA, Cue.AND, Cue.OR, Cue.PREPOSITION, Cue.RELATIVE)
+"""What may stand behind a state; a date there would say when it came about."""
+
+
+def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
+    """The pieces with states of the tables that are spoken of as conditions."""
+    tables = list(dict.fromkeys(table for piece in pieces for table in piece.tables[:1] if piece.cue == Cue.TABLE))
+    found: list[Piece] = []
+    left = list(pieces)
+    while left:
+        piece = left.pop(0)
+        following = left[0] if left else None
+        if piece.cue == Cue.NOT and (state := _not_done(left, tables, schema)) is not None:
+            place, mention = state
+            found += [p for p in left[:place] if p.cue == Cue.TABLE]
+            found.append(mention)
+            del left[: place + 1]
+        elif following is not None and following.cue == Cue.TABLE and (own := following.tables[:1]):
+            columns = _when(piece, own, schema) if piece.cue in (Cue.WORD, Cue.VALUE) else []
+            here = any(link.table in own for link in piece.links)
+            lasting = piece.cue == Cue.WORD and piece.text in CURRENT
+            ends = [column for column in schema.tables[own[0]].columns if says_an_end(column)] if lasting else []
+            if columns and not here:
+                found.append(_state(piece, columns, Operator.NOT_NULL))  # "cancelled bookings"
+            elif len(ends) == 1:
+                found.append(_state(piece, ends, Operator.IS_NULL))
+            else:
+                found.append(piece)
+        elif piece.text in GONE and _had(found) and (ends := _endings(tables, schema)) and _stands_alone(left):
+            found.append(_state(piece, ends[:1], Operator.NOT_NULL))
+        else:
+            found.append(piece)
+    return found
+
+
+def _not_done(left: Sequence[Piece], tables: Sequence[str], schema: SchemaView) -> tuple[int, Piece] | None:
+    """Where behind a negation something is said to have been done, and that it was not."""
+    for place, piece in enumerate(left):
+        if piece.cue == Cue.WORD and piece.text in SMALL:
+            continue
+        verb = piece.cue in (Cue.WORD, Cue.COLUMN) and " " not in piece.text and _past(piece.text)
+        columns = _when(piece, tables, schema) if verb else []
+        behind = BEHIND if place else BEHIND[:4]
+        ends = not left[place + 1 :] or left[place + 1].cue in behind
+        dated = any(p.cue in (Cue.VALUE, Cue.NUMBER, Cue.COMPARE) for p in left[place + 1 : place + 3])
+        return (place, _state(piece, columns, Operator.IS_NULL)) if columns and ends and not dated else None
+    return None
+
+
+def _past(word: str) -> bool:
+    return word.endswith("ed") or lemma(word) != word
+
+
+def _when(piece: Piece, tables: Sequence[str], schema: SchemaView) -> list[ColumnView]:
+    """The column of the tables that says when what a past form names was done; none where there are several."""
+    verb = stem(lemma(piece.text.lower()))
+    columns = [column for table in tables for column in schema.tables[table].columns]
+    found = [c for c in columns if len(c.words) == 2 and c.words[1] in WHEN and c.temporal and stem(c.words[0]) == verb]
+    return found if len(found) == 1 else []
+
+
+def _endings(tables: Sequence[str], schema: SchemaView) -> list[ColumnView]:
+    return [column for table in tables[:1] for column in schema.tables[table].columns if says_an_end(column)]
+
+
+def _had(before: Sequence[Piece]) -> bool:
+    """Whether "have" stands before, past small words."""
+    said = [p for p in before if p.text not in SMALL]
+    return bool(said) and said[-1].text in ("have", "has", "who", "that") or said[-1:] != [] and said[-1].cue == Cue.RELATIVE
+
+
+def _stands_alone(left: Sequence[Piece]) -> bool:
+    """Whether nothing but what was left follows: "left the company, and when"."""
+    rest = [p for p in left if not (p.cue == Cue.WORD and p.text in (*SMALL, "us", "company", "firm", "club", "team"))]
+    return not rest or rest[0].cue in BEHIND
+
+
+def _state(piece: Piece, columns: Sequence[ColumnView], operator: Operator) -> Piece:
+    links = tuple(Link(piece.start, piece.end, STATED, c.ref.table, c.ref) for c in columns)
+    return replace(piece, cue=Cue.STATE, payload=operator, links=links)
