@@ -7,7 +7,7 @@ schema and the data.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from helios.errors import SourceError
@@ -32,7 +32,7 @@ from helios.routing.formulation.linking import (
 from helios.routing.formulation.measures import measured
 from helios.routing.formulation.periods import with_periods
 from helios.routing.formulation.pieces import Piece, cut
-from helios.routing.formulation.plan import Plan, PlanError
+from helios.routing.formulation.plan import NULL_TESTS, Condition, Operator, Plan, PlanError, Term
 from helios.routing.formulation.planning import make_plan
 from helios.routing.formulation.reading import read
 from helios.routing.formulation.rephrasing import rephrased
@@ -118,6 +118,10 @@ def tried(
         try:
             query = write(reading.plan)
             result = execute(query)
+            if (filled := _without_empty(reading.plan, result)) is not None:
+                reading = replace(reading, plan=filled)
+                query = write(filled)
+                result = execute(query)
             tie = _cuts_a_tie(reading.plan, result, write, execute)
         except (SourceError, PlanError) as error:
             log.debug("the plan %s does not run: %s", reading.plan, error)
@@ -127,6 +131,21 @@ def tried(
         seen = table_features(question, reading, result, rank=rank, scores=scores, tie=tie, sparql=sparql)
         candidates[query.text] = Candidate(query, shipped().tables.of(seen), _explain(reading), seen)
     return sorted(candidates.values(), key=lambda candidate: -candidate.confidence)
+
+
+def _without_empty(plan: Plan, result: ResultSet) -> Plan | None:
+    """A plan of groups or of different values without those that have none; None where all have."""
+    listed = plan.group or (plan.distinct and len(plan.select) == 1)
+    if not listed or plan.combined is not None or plan.each:
+        return None
+    empty = [
+        term.column for at, term in enumerate(plan.select)
+        if term.column is not None and term.aggregate is None and any(row[at] is None for row in result.rows)
+        and (not plan.group or term.column in plan.group)
+    ]  # fmt: skip
+    told = {one.term for some in plan.where for one in some if one.operator in NULL_TESTS}
+    conditions = [(Condition(Term(column), Operator.NOT_NULL),) for column in empty if Term(column) not in told]
+    return plan.with_(where=(*plan.where, *conditions)) if conditions else None
 
 
 def _cuts_a_tie(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft
-from helios.routing.formulation.plan import ColumnRef, Join, Plan, Term
+from helios.routing.formulation.plan import Aggregate, ColumnRef, Join, Plan, Term
 from helios.routing.formulation.restrictions import Restrictions
 from helios.routing.formulation.schema import SchemaView, TableView
 from helios.routing.formulation.words import lemma, stem
@@ -16,6 +16,15 @@ PEOPLE = frozenset((
 """Names of people that do not end like the others."""
 DOING = ("er", "or", "ist", "ian", "ee")
 """What names of people end with."""
+THINGS = frozenset((
+    "order", "boiler", "number", "letter", "offer", "border", "river", "tower", "filter", "ladder", "folder", "cover",
+    "layer", "meter", "motor", "sensor", "tractor", "elevator", "color", "floor", "door", "paper", "water", "trailer",
+    "computer", "printer", "container", "transfer", "voucher", "reminder", "register", "chapter", "center",
+    "theater", "counter", "scooter", "locker", "trigger", "server", "router", "charger", "freezer", "mixer", "harbor",
+    "factor", "error", "corridor", "anchor", "list", "fee", "tree", "committee", "coffee", "semester",
+    "quarter", "winter", "summer", "cylinder", "converter", "generator", "reactor", "detector", "compressor", "timer",
+))  # fmt: skip
+"""Names of things that end like them."""
 HALVES = frozenset(["first", "last", "forename", "forenames", "surname", "surnames", "given", "family", "middle"])
 """Words that ask for a half of a person's name."""
 
@@ -78,7 +87,11 @@ class Names(Restrictions):
     def _who(self) -> ColumnRef | None:
         """Whose names "who" asks for where the question names no people: the members, of "who borrowed the drill"."""
         first = next((p for p in self.draft.pieces if p.cue != Cue.WORD), None)
-        chosen = [item for item in self.draft.select if item.aggregate is None and not item.provisional]
+        chosen = [
+            item for item in self.draft.select
+            if item.aggregate is None and not item.provisional
+            and (item.piece is None or item.piece.payload is not Aggregate.SUM)
+        ]  # fmt: skip
         if first is None or first.cue != Cue.ASK or first.text != "who" or chosen:
             return None
         people = [name for name, table in self.schema.tables.items() if self._people(table)]
@@ -95,8 +108,13 @@ class Names(Restrictions):
         told = [name for name, path in ways.items() if any(self._tells(join) for join in path)]
         lengths = sorted(len(path) for path in ways.values())
         nearest = [name for name, path in ways.items() if len(path) == lengths[0]]
+        if len(nearest) > 1:  # the customer of a boiler rather than who installed it
+            plain = [n for n in nearest if not any(self.schema.unsaid_role(join, self.said) for join in ways[n])]
+            nearest = plain or nearest
+        lengths = sorted(len(path) for name, path in ways.items() if name in nearest or len(path) > lengths[0])
         alone = len(ways) == 1 or (len(nearest) == 1 and lengths[1] > lengths[0] + 1)
-        meant = nearest if alone else told
+        has = len(nearest) == 1 and lengths[0] == 1 and any(p.text in ("has", "have") for p in self.draft.pieces[1:2])
+        meant = nearest if alone or has else told
         return self._naming(meant[0]) if len(meant) == 1 else None
 
     def _tells(self, join: Join) -> bool:
@@ -153,4 +171,4 @@ def whole_names(plan: Plan, draft: Draft, schema: SchemaView) -> Plan:
 
 def is_person(words: Sequence[str]) -> bool:
     """Whether a table's rows are people, by its name."""
-    return words[-1] in PEOPLE or words[-1].endswith(DOING)
+    return words[-1] in PEOPLE or (words[-1].endswith(DOING) and words[-1] not in THINGS)

@@ -64,9 +64,12 @@ class _Planner(Names):
         if counted and not group:
             group = self._entity(select)
         if (who := self._who()) is not None:
-            told = [item for item in self.draft.select if item.aggregate is not None]
+            items = self.draft.select
+            told = any(item.aggregate or (item.piece and item.piece.payload is Aggregate.SUM) for item in items)
             select = [Term(who), *(term for term in select if told and term.aggregate is not None)]
             group = group or (self._entity(select) if told else [])
+        elif self._asks_who() and having and select and all(term.aggregate is not None for term in select):
+            raise PlanError("who it is stands in no column")
         if not select and (main := self._main()) is not None and (naming := self._naming(main)) is not None:
             select = [Term(naming)]
         if not select:
@@ -157,6 +160,9 @@ class _Planner(Names):
         if any(term.aggregate is Aggregate.SUM and view.temporal and not view.numeric for term, view in shown):
             raise PlanError("days are not added up")
         return select
+
+    def _asks_who(self) -> bool:
+        return any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces[:1])
 
     def _how_much(self) -> bool:
         """Whether a question ends with "and how much": what it is ordered by is wanted too."""

@@ -251,14 +251,14 @@ class SchemaView:
             through = PASSING if path and not self.tables[table].linking else 0.0
             for join in sorted(self.joins.get(table, ()), key=told) if said or wanted else self.joins.get(table, ()):
                 if join.right.table not in done:
-                    role = ROLE_COST if said and self._unsaid_role(join, said) else 0.0
+                    role = ROLE_COST if said and self.unsaid_role(join, said) else 0.0
                     named = any(stem(word) in said for word in self.tables[join.right.table].words)
                     step = 1.0 + through + role - (SPOKEN if named else 0.0)
                     heappush(queue, (cost + step, count, join.right.table, (*path, join)))
                     count += 1
         return None
 
-    def _unsaid_role(self, join: Join, said: frozenset[str]) -> bool:
+    def unsaid_role(self, join: Join, said: frozenset[str]) -> bool:
         """Whether a join is by a column that names a role of which nothing is said: the advisor of a student."""
         own, key = (join.left, join.right) if (join.left, join.right) in self.refers else (join.right, join.left)
         words = {stem(word) for word in self.column(own).words if word not in KEY_WORDS}
