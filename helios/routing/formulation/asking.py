@@ -15,7 +15,8 @@ ASKING = frozenset((
 LISTING = re.compile(
     r"(the )?(first and last |full |last )?"
     r"(names?|titles?|ids?|tags|numbers?|codes|total|average|mean|sum|count|top \d+|how)\b"
-    r"(?=.*\b(of|for|per|by|in|that|who|with)\b)",
+    r"(?=.*\b(of|for|per|by|in|that|who|with)\b)"
+    r"|(the )?(\w+ ){1,3}(for each|for every|in each|per) \w+",
     re.IGNORECASE,
 )
 """Words that ask for something where no verb does: "names of the orchards above 600 metres"."""

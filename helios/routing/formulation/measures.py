@@ -74,7 +74,9 @@ def _money(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
                 summed = Piece(Cue.AGGREGATE, mention.end, mention.end, ALTOGETHER[0], Aggregate.SUM)
                 rest = [p for p in pieces[at + gone :] if p.text not in ALTOGETHER]
                 return [*pieces[:place], *pieces[place + 1 : at], mention, summed, *_told(rest, mention)]
-        if piece.cue == Cue.WORD and piece.text in SPENDING and (place == 0 or pieces[place - 1].cue == Cue.AGGREGATE):
+        if piece.cue == Cue.WORD and piece.text in SPENDING and (
+            place == 0 or pieces[place - 1].cue in (Cue.AGGREGATE, Cue.ASK)
+        ):
             if column := likeliest_amount(schema, said, direct, tables):
                 return [*pieces[:place], _mention(piece, [column], MONEY), *pieces[place + 1 :]]
     return pieces

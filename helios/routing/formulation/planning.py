@@ -10,6 +10,7 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import (
     ROWS,
     Aggregate,
+    Beginning,
     ColumnRef,
     Condition,
     Join,
@@ -148,18 +149,28 @@ class _Planner(Names):
 
         PlanError where days would be added up, or the years of other rows told apart.
         """
+        select = [term for term in select if not isinstance(term.column, Beginning) or term.aggregate is not Aggregate.SUM]
         shown = [(term, self.schema.column(term.column)) for term in select if term.column is not None]
         counted = any(term.aggregate is Aggregate.COUNT for term in select)
         if not counted and not any(view.amount for _, view in shown):
             self.money = money_asked(self.draft, self.settled, self.schema)
         if self.money is not None:
-            groups = [column for item in self.draft.groups if (column := self.settled.of(item)) is not None]
+            groups = [column for item in self.draft.groups if (column := self._grouped_by(item)) is not None]
             if any(self.schema.column(group).temporal and group.table != self.money.table for group in groups):
                 raise PlanError("the years of other rows are not those of the money")
             return [Term(self.money, Aggregate.SUM)]
         if any(term.aggregate is Aggregate.SUM and view.temporal and not view.numeric for term, view in shown):
             raise PlanError("days are not added up")
         return select
+
+    def _grouped_by(self, item: Item) -> ColumnRef | None:
+        """What is grouped by; the months or years of money are those of its own only date."""
+        column = self.settled.of(item)
+        if self.money is None or not isinstance(column, Beginning) or column.table == self.money.table:
+            return column
+        own = [c.ref for c in self.schema.tables[self.money.table].computed if isinstance(c.ref, Beginning)]
+        spans = [ref for ref in own if ref.length == column.length]
+        return spans[0] if len(spans) == 1 else column
 
     def _asks_who(self) -> bool:
         return any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces[:1])
@@ -425,7 +436,7 @@ class _Planner(Names):
             t.column.table for t in select if t.column is not None and t.aggregate not in (None, Aggregate.COUNT)
         }
         for item in self.draft.groups:
-            column = self.settled.of(item)
+            column = self._grouped_by(item)
             if len(self.draft.groups) > 1 and item.piece is not None and measured & set(item.piece.tables[:1]):
                 continue  # "the average price per book of each author" is not one for each book
             if column is None and item.piece is not None and item.piece.tables:

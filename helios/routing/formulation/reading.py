@@ -68,6 +68,7 @@ class _Reader(SuperlativeReader):
         seen = bool(self.draft.select or self.draft.mentions)
         self._beside(piece)
         self._told(piece)
+        self.after_of = False
         self.who = self.who or (piece.text == "who" and not seen)
         if piece.text in ("who", "whom", "which") and seen and not self.behind(Cue.COMMA, Cue.AND):
             self.mode = Mode.FILTER
@@ -90,7 +91,7 @@ class _Reader(SuperlativeReader):
         passed = (Cue.WORD, Cue.SUPERLATIVE, Cue.NUMBER, Cue.DISTINCT, Cue.VALUE)
         first = [p for p in done[asks[-1] :] if p.cue not in passed][:2] if asks else []
         asked = [p.cue for p in first] == [Cue.ASK, Cue.TABLE] and first[0].text.split()[0] in ("which", "what", "who")
-        anew = piece.text.startswith(("what", "which", "how")) or piece.text in ("when", "where")
+        anew = piece.text.startswith(("what", "which", "how")) or piece.text in ("when", "where", "who")
         if not (asked and before[-1:] == [Cue.AND] and anew):
             return
         for item in self.draft.select[:1]:
@@ -333,6 +334,8 @@ class _Reader(SuperlativeReader):
 
     def _aggregates_said(self) -> bool:
         """Whether anything in the question is counted or summed up."""
+        if [p.text for p in self.pieces[:2]] == ["how", "much"]:
+            return True
         return any(p.cue in (Cue.COUNT, Cue.AGGREGATE, Cue.SUPERLATIVE, Cue.COMMON) for p in self.pieces)
 
     def _absent(self, piece: Piece) -> None:
@@ -481,9 +484,12 @@ class _Reader(SuperlativeReader):
         return any(item.aggregate is Aggregate.COUNT for item in self.draft.select)
 
     def _asked_anew(self) -> bool:
-        """Whether "what" or "which" stands before a table, after something else was asked for."""
+        """Whether "what", "which" or "and who" stands before a table, after something else was asked for."""
         before = self.pieces[self.i - 2] if self.i >= 2 else None
-        return before is not None and before.cue == Cue.ASK and before.payload is None
+        if before is not None and before.cue == Cue.ASK and before.payload is None:
+            return True
+        said = [p for p in self.pieces[: self.i - 1] if p.cue != Cue.WORD][-2:]
+        return [p.cue for p in said] == [Cue.AND, Cue.ASK] and said[1].text in ("who", "what was", "what be")
 
     def _predicate(self) -> bool:
         """Whether a column follows another one, or a table and a verb, so that it says something about them."""

@@ -33,7 +33,12 @@ class Restrictions:
         self.money: ColumnRef | None = None
         """The amount that "how much" asks for."""
         read = [piece.text for piece in draft.pieces if piece.cue in (Cue.WORD, Cue.COLUMN)]
-        self.said = frozenset(stem(lemma(word)) for text in read for word in text.lower().split())
+        said = {stem(lemma(word)) for text in read for word in text.lower().split()}
+        named = [piece for piece in draft.pieces if piece.cue == Cue.TABLE]
+        for piece in named:  # a skipper, where the table has volunteers
+            own = {stem(word) for table in piece.tables[:1] for word in schema.tables[table].words}
+            said |= {stem(lemma(word)) for word in piece.text.lower().split()} - own
+        self.said = frozenset(said)
 
     def _where(self, entity: str) -> tuple[list[tuple[Condition, ...]], dict[str, list[Condition]]]:
         """Conditions on the joined rows, and on rows of other tables that must not exist."""

@@ -24,6 +24,8 @@ OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
 """How many columns a mention may mean, how many ways to settle all mentions are kept, and how many are looked at."""
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
+STORED = 0.3
+"""What a date gains in whose column that day stands."""
 AWAY = 0.05
 """What the date of another table loses."""
 TABLE_COST = 0.22
@@ -291,7 +293,8 @@ class _Surroundings:
         for column in (*own, *beside):
             if column not in told:
                 lasting = bool(LASTING & {stem(word) for word in column.words} - said)
-                worth = 0.5 - NEAR * lasting - AWAY * (bool(own) and column in beside) + AWAY * self._of_itself(column)
+                held = STORED * any(link.column == column.ref for link in value.values)
+                worth = held + 0.5 - NEAR * lasting - AWAY * (bool(own) and column in beside) + AWAY * self._of_itself(column)
                 yield Option(column.ref, worth, 0.6)
 
     def _of_itself(self, column: ColumnView) -> bool:

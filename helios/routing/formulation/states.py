@@ -19,6 +19,8 @@ GONE = frozenset(("left", "gone", "leave", "retired", "resigned", "ended"))
 """Words for what has come to an end."""
 CURRENT = frozenset(("current", "currently", "present", "existing"))
 """Words for what has not."""
+LIGHT = frozenset(("made", "done", "given", "got"))
+"""Verbs that say nothing by themselves."""
 STATED = 0.9
 """What such a mention is worth."""
 BEHIND = (Cue.END, Cue.COMMA, Cue.AND, Cue.OR, Cue.PREPOSITION, Cue.RELATIVE)
@@ -29,10 +31,14 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     """The pieces with states of the tables that are spoken of as conditions."""
     tables = list(dict.fromkeys(table for piece in pieces for table in piece.tables[:1] if piece.cue == Cue.TABLE))
     found: list[Piece] = []
-    left = list(pieces)
+    left = [_without_light_verb(pieces[place - 1] if place else None, piece) for place, piece in enumerate(pieces)]
     while left:
         piece = left.pop(0)
         following = left[0] if left else None
+        if piece.text == "out" and _amount_of(left[:2], schema) and left[0].text == "of":
+            found += [_whose(piece), left[1], _none(left[1])]  # "out of stock"
+            del left[:2]
+            continue
         if piece.cue == Cue.NOT and (state := _not_done(left, tables, schema)) is not None:
             place, mention = state
             found += [p for p in left[:place] if p.cue == Cue.TABLE]
@@ -56,6 +62,22 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     return found
 
 
+def _amount_of(following: Sequence[Piece], schema: SchemaView) -> bool:
+    """Whether a column of amounts follows a small word."""
+    if [p.cue for p in following] != [Cue.PREPOSITION, Cue.COLUMN]:
+        return False
+    column = following[1].columns[0].column
+    return column is not None and schema.column(column).amount and following[1].columns[0].score > STATED
+
+
+def _whose(piece: Piece) -> Piece:
+    return replace(piece, cue=Cue.RELATIVE, text="whose")
+
+
+def _none(piece: Piece) -> Piece:
+    return Piece(Cue.NUMBER, piece.end, piece.end, "0", number=0.0)
+
+
 def _not_done(left: Sequence[Piece], tables: Sequence[str], schema: SchemaView) -> tuple[int, Piece] | None:
     """Where behind a negation something is said to have been done, and that it was not."""
     for place, piece in enumerate(left):
@@ -68,6 +90,12 @@ def _not_done(left: Sequence[Piece], tables: Sequence[str], schema: SchemaView) 
         dated = any(p.cue in (Cue.VALUE, Cue.NUMBER, Cue.COMPARE) for p in left[place + 1 : place + 3])
         return (place, _state(piece, columns, Operator.IS_NULL)) if columns and ends and not dated else None
     return None
+
+
+def _without_light_verb(before: Piece | None, piece: Piece) -> Piece:
+    """ "Were made", "was given": the verb names no column."""
+    light = before is not None and before.text in ("be", "been") and piece.text in LIGHT and piece.cue == Cue.COLUMN
+    return replace(piece, cue=Cue.WORD, text=lemma(piece.text), links=()) if light else piece
 
 
 def _past(word: str) -> bool:
