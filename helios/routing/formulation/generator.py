@@ -13,6 +13,7 @@ from threading import Lock
 from helios.errors import SourceError
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.routing.formulation.abbreviations import spelt_out
+from helios.routing.formulation.arithmetic import computed
 from helios.routing.formulation.asking import requested
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
@@ -21,6 +22,7 @@ from helios.routing.formulation.dates import with_dates
 from helios.routing.formulation.doubt import far_values, undated, unmet_cues, unplaced
 from helios.routing.formulation.features import table_features
 from helios.routing.formulation.linking import (
+    Link,
     distribute,
     link_flags,
     link_schema,
@@ -38,9 +40,10 @@ from helios.routing.formulation.reading import read
 from helios.routing.formulation.rephrasing import rephrased
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
+from helios.routing.formulation.shares import with_shares
 from helios.routing.formulation.sql import render
 from helios.routing.formulation.states import with_states
-from helios.routing.formulation.words import FUNCTION_WORDS, tokenise
+from helios.routing.formulation.words import FUNCTION_WORDS, Token, tokenise
 from helios.sources.base import Source, ValueHit
 from helios.sources.descriptor import RelationalSchema
 
@@ -176,7 +179,7 @@ def read_question(
     links = [*link_schema(tokens, schema), *link_values(tokens, find)]
     links += [*link_sexes(tokens, schema, links), *link_undone(tokens, schema)]
     links = without_roles(tokens, schema, link_flags(tokens, schema, links))
-    draft = read(with_states(measured(cut(tokens, links), schema), schema))
+    draft = read(pieces_of(tokens, links, schema))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     readings: dict[str, Reading] = {}
     for settled in settle(draft, schema):
@@ -187,6 +190,12 @@ def read_question(
                 far_values(draft, settled), tuple(draft.pieces), _other_joins(plan, schema),
             )  # fmt: skip
     return list(readings.values())
+
+
+def pieces_of(tokens: Sequence[Token], links: Sequence[Link], schema: SchemaView) -> list[Piece]:
+    """A question cut into pieces, with what no column is named for: sums, percentages, measures and states."""
+    pieces = computed(with_shares(cut(tokens, links)), schema)
+    return with_states(measured(pieces, schema), schema)
 
 
 def _other_joins(plan: Plan, schema: SchemaView) -> int:

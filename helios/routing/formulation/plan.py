@@ -27,6 +27,8 @@ class Aggregate(StrEnum):
     AVG = "avg"
     MIN = "min"
     MAX = "max"
+    SHARE = "percentage"
+    """How many in a hundred rows meet the conditions of the term."""
 
 
 class Operator(StrEnum):
@@ -73,14 +75,30 @@ class ColumnRef:
         return f"{self.table}.{self.column}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Product(ColumnRef):
-    """A column times another one of its rows: a price times how many."""
+class Sign(StrEnum):
+    """What two columns of a row make."""
 
-    factor: str
+    TIMES = "*"
+    PLUS = "+"
+    MINUS = "-"
+    DAYS = "days to"
+    """How many days there are from one date to the other."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Computed(ColumnRef):
+    """A column and another one of its rows: a price times how many, the days from one date to another."""
+
+    sign: Sign
+    other: str
 
     def __str__(self) -> str:
-        return f"{self.table}.{self.column} * {self.table}.{self.factor}"
+        return f"{self.table}.{self.column} {self.sign} {self.table}.{self.other}"
+
+    @property
+    def parts(self) -> tuple[ColumnRef, ColumnRef]:
+        """Both as they are stored."""
+        return ColumnRef(self.table, self.column), ColumnRef(self.table, self.other)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -115,18 +133,24 @@ class Day(ColumnRef):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A column, an aggregate over one, or a count of rows (`column` None)."""
+    """A column, an aggregate over one, a count of rows or a percentage of them (`column` None)."""
 
     column: ColumnRef | None
     aggregate: Aggregate | None = None
     distinct: bool = False
+    share: tuple[tuple["Condition", ...], ...] = ()
+    """What rows are to meet that a percentage is of."""
 
     def __post_init__(self) -> None:
-        if self.column is None and (self.aggregate is not Aggregate.COUNT or self.distinct):
+        if (self.aggregate is Aggregate.SHARE) != bool(self.share) or (self.share and self.column is not None):
+            raise PlanError("a percentage is of rows that meet conditions")
+        if self.column is None and not self.share and (self.aggregate is not Aggregate.COUNT or self.distinct):
             raise PlanError("without a column there is only the number of rows")
 
     def __str__(self) -> str:
         inner = "*" if self.column is None else str(self.column)
+        if self.share:
+            return f"percentage of rows with {' and '.join(' or '.join(map(str, some)) for some in self.share)}"
         if self.aggregate is None:
             return inner
         return f"{self.aggregate}({'distinct ' if self.distinct else ''}{inner})"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from helios.routing.formulation.cues import Cue
-from helios.routing.formulation.draft import Draft, Item
+from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.names import Names, whole_names
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import (
@@ -82,6 +82,8 @@ class _Planner(Names):
         if entity is None:
             return None
         each = self._best_of_each(select, orders, having)
+        part = self._part(entity) if self.draft.share is not None else ()
+        select = [Term(None, Aggregate.SHARE, share=part) if part and term == ROWS else term for term in select]
         where, absent = self._where(entity)
         if self.draft.never is not None and not absent and (unused := self._unused(entity)) is not None:
             absent[unused] = []
@@ -171,6 +173,25 @@ class _Planner(Names):
         own = [c.ref for c in self.schema.tables[self.money.table].computed if isinstance(c.ref, Beginning)]
         spans = [ref for ref in own if ref.length == column.length]
         return spans[0] if len(spans) == 1 else column
+
+    def _part(self, entity: str) -> tuple[tuple[Condition, ...], ...]:
+        """The conditions of a percentage, which the other rows need not meet; PlanError where rows would count twice."""
+        filters, absent = self.draft.filters, self.draft.absent
+        said = [part for part in filters if self._starts(part) >= (self.draft.share or 0)] or filters
+        self.draft = replace(self.draft, filters=said)
+        conditions, without = self._where(entity)
+        exclusions = [self._exclusion(entity, table, some) for table, some in without.items()]
+        self.draft = replace(self.draft, filters=[part for part in filters if part not in said], absent=[])
+        tables = {c.term.column.table for some in conditions for c in some if c.term.column is not None}
+        if self.counts or any(self._many(entity, table) for table in tables - {entity}):
+            raise PlanError("rows of another table are no percentage of these")
+        found = (*conditions, *((one,) for one in exclusions if one is not None))
+        if not found or (absent and not without):
+            raise PlanError("what the percentage is of is not said")
+        return found
+
+    def _starts(self, part: Filter) -> int:
+        return min(piece.start for piece in (part.value, part.subject) if piece is not None)
 
     def _asks_who(self) -> bool:
         return any(piece.cue == Cue.ASK and piece.text == "who" for piece in self.draft.pieces[:1])

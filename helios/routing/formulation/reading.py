@@ -125,6 +125,8 @@ class _Reader(SuperlativeReader):
         before = self.pieces[self.i - 2] if self.i >= 2 else None
         if before is not None and before.cue == Cue.COLUMN and piece.text.startswith("number"):
             return  # "the phone number of"
+        if isinstance(piece.payload, int):
+            self.draft.share = piece.payload
         skip = (Cue.WORD, Cue.DISTINCT, Cue.PREPOSITION)
         between = self.pieces[self.i : self.i + 3]
         distinct = any(p.cue == Cue.DISTINCT for p in between)

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from helios.executors.values import Value
 from helios.routing.formulation.dates import otherwise_written, written
-from helios.routing.formulation.plan import ColumnRef, Day, Join, Product
+from helios.routing.formulation.plan import ColumnRef, Computed, Day, Join, Sign
 from helios.routing.formulation.words import VOWELS, lemma, name_words, stem
 from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
 
@@ -287,7 +287,7 @@ def _computed(columns: Iterable[ColumnView]) -> tuple[ColumnView, ...]:
     if len(prices) != 1 or len(many) != 1 or any(set(column.words) & set(SUMS) for column in numbers):
         return ()
     (price,), (number,) = prices, many
-    ref = Product(number.ref.table, number.ref.column, price.ref.column)
+    ref = Computed(number.ref.table, number.ref.column, Sign.TIMES, price.ref.column)
     return tuple(replace(price, ref=ref, words=(word,), samples=()) for word in TAKEN)
 
 

@@ -13,14 +13,15 @@ from helios.routing.formulation.plan import (
     Aggregate,
     Beginning,
     ColumnRef,
+    Computed,
     Condition,
     Day,
     Join,
     Operator,
     Plan,
     PlanError,
-    Product,
     SetOperation,
+    Sign,
     Term,
 )
 from helios.routing.formulation.rdf_tables import RdfTables
@@ -109,8 +110,11 @@ class _Scope:
             return "CONCAT(" + ", '-', ".join(parts) + ")"
         if isinstance(column, Beginning):
             return f"SUBSTR(STR({self.variable(whole)}), 1, {column.length})"
-        if isinstance(column, Product):
-            return f"({self._cast(whole)} * {self._cast(ColumnRef(column.table, column.factor))})"
+        if isinstance(column, Computed):
+            if column.sign is Sign.DAYS:
+                raise PlanError("SPARQL has no days between two dates")
+            one, other = map(self._cast, column.parts)
+            return f"({one} {column.sign} {other})"
         return ""
 
     def bind(self, column: ColumnRef, variable: str) -> None:
@@ -124,6 +128,8 @@ class _Scope:
         return self.variable(ColumnRef(table, ""))
 
     def expression(self, term: Term) -> str:
+        if term.share:
+            raise PlanError("percentages are not written in SPARQL")
         inner = "*" if term.column is None else self.variable(term.column)
         if term.aggregate is None:
             return inner

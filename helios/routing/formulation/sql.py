@@ -8,13 +8,15 @@ from helios.executors.values import Value
 from helios.routing.formulation.plan import (
     Aggregate,
     Beginning,
+    Computed,
     ColumnRef,
     Condition,
     Day,
     Operator,
     Plan,
-    Product,
+    PlanError,
     SetOperation,
+    Sign,
     Term,
 )
 
@@ -111,9 +113,9 @@ class _Renderer:
         return f"({pair}) IN ({self.query(found)})"
 
     def column(self, column: ColumnRef, several: bool) -> str:
-        if isinstance(column, Product):
-            factors = (ColumnRef(column.table, name) for name in (column.column, column.factor))
-            return " * ".join(self.column(factor, several) for factor in factors)
+        if isinstance(column, Computed):
+            one, other = (self.column(part, several) for part in column.parts)
+            return self.days(one, other) if column.sign is Sign.DAYS else f"{one} {column.sign} {other}"
         if isinstance(column, Day | Beginning):
             text = f"CAST({self.column(ColumnRef(column.table, column.column), several)} AS TEXT)"
             if isinstance(column, Beginning) and not column.parts:
@@ -122,6 +124,17 @@ class _Renderer:
             return "(" + " || '-' || ".join(parts) + ")"
         table = self.aliases.get(column.table, column.table)
         return f"{quoted(table)}.{quoted(column.column)}" if several else quoted(column.column)
+
+    def days(self, first: str, last: str) -> str:
+        """The days from one date to another, however the dialect counts them."""
+        match self.dialect:
+            case "sqlite":
+                return f"(JULIANDAY({last}) - JULIANDAY({first}))"
+            case "duckdb":
+                return f"DATE_DIFF('day', CAST({first} AS DATE), CAST({last} AS DATE))"
+            case "postgres":
+                return f"(CAST({last} AS DATE) - CAST({first} AS DATE))"
+        raise PlanError(f"how {self.dialect} counts the days between two dates is not known")
 
     def table(self, name: str) -> str:
         alias = self.aliases.get(name)
@@ -134,6 +147,9 @@ class _Renderer:
         return self.term(replace(term, column=stored(term.column)), several)
 
     def term(self, term: Term, several: bool) -> str:
+        if term.share:
+            meets = " AND ".join(self.any_of(some, several) for some in term.share)
+            return f"AVG(CASE WHEN {meets} THEN 100.0 ELSE 0.0 END)"
         inner = "*" if term.column is None else self.column(term.column, several)
         if term.aggregate is None:
             return inner

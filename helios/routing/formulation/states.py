@@ -55,6 +55,8 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
                 found.append(_state(piece, ends, Operator.IS_NULL))
             else:
                 found.append(piece)
+        elif _said_of(found, piece, left) and (columns := _when(piece, tables[:1], schema)):
+            found.append(_state(piece, columns, Operator.NOT_NULL))  # "which bookings were cancelled"
         elif piece.text in GONE and _had(found) and (ends := _endings(tables, schema)) and _stands_alone(left):
             found.append(_state(piece, ends[:1], Operator.NOT_NULL))
         else:
@@ -118,6 +120,13 @@ def _had(before: Sequence[Piece]) -> bool:
     """Whether "have" stands before, past small words."""
     said = [p for p in before if p.text not in SMALL]
     return bool(said) and said[-1].text in ("have", "has", "who", "that") or said[-1:] != [] and said[-1].cue == Cue.RELATIVE
+
+
+def _said_of(before: Sequence[Piece], piece: Piece, left: Sequence[Piece]) -> bool:
+    """Whether "were" stands before a past form and nothing behind it says when, or by whom."""
+    known = piece.cue in (Cue.WORD, Cue.VALUE) and " " not in piece.text and _past(piece.text)
+    been = bool(before) and before[-1].text in ("be", "been") and not any(p.cue == Cue.NOT for p in before[-3:])
+    return known and been and (not left or left[0].cue in BEHIND[:4] or left[0].cue == Cue.EACH)
 
 
 def _stands_alone(left: Sequence[Piece]) -> bool:

@@ -6,7 +6,7 @@ from helios.routing.formulation.conditions import ConditionReader, Mode
 from helios.routing.formulation.cues import Cue, Grade
 from helios.routing.formulation.draft import Filter, Item
 from helios.routing.formulation.pieces import Piece
-from helios.routing.formulation.plan import Aggregate, Operator, Product
+from helios.routing.formulation.plan import Aggregate, Computed, Operator
 
 MANY = ("most", "least", "fewest")
 """Superlatives of how many there are."""
@@ -178,7 +178,7 @@ class SuperlativeReader(ConditionReader, ABC):
         ends = self.ahead(Cue.PREPOSITION, Cue.END, Cue.COMMA, Cue.AGGREGATE, skip=()) is not None
         if piece.text.split()[-1] not in MANY or verb is None or not self.behind(Cue.COLUMN) or not ends:
             return False
-        if verb is not self.subject or not any(isinstance(link.column, Product) for link in verb.columns):
+        if verb is not self.subject or not any(isinstance(link.column, Computed) for link in verb.columns):
             return False
         self.subject = None
         self.draft.orders.append(Item(verb, many=True))

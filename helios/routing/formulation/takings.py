@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence, Set
 
 from helios.routing.formulation.draft import Draft
-from helios.routing.formulation.plan import ColumnRef, Product
+from helios.routing.formulation.plan import ColumnRef, Computed
 from helios.routing.formulation.schema import PRICES, SUMS, SchemaView, TableView
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
@@ -64,7 +64,7 @@ def likeliest_amount(
 
 def amount_of(table: TableView) -> ColumnRef | None:
     """The only column of a table that holds money, or the only one that is called a sum; a price times how many."""
-    products = [column.ref for column in table.computed if isinstance(column.ref, Product)]
+    products = [column.ref for column in table.computed if isinstance(column.ref, Computed)]
     if products:
         return products[0]
     for names in (SUMS, (*SUMS, *PRICES, "charge", "paid")):
