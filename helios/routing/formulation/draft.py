@@ -86,6 +86,8 @@ class Draft:
     """The order is that of amounts: from the largest to the smallest."""
     either: bool = False
     """A count and a condition are joined by "or"."""
+    listed: bool = False
+    """A sentence of its own lists what is wanted."""
     share: int | None = None
     """A percentage is asked for: of what is said before this token, how many are as is said from there on."""
     mentions: list[Piece] = field(default_factory=list)

@@ -36,6 +36,7 @@ from helios.routing.formulation.periods import with_periods
 from helios.routing.formulation.pieces import Piece, cut
 from helios.routing.formulation.plan import NULL_TESTS, Condition, Operator, Plan, PlanError, Term
 from helios.routing.formulation.planning import make_plan
+from helios.routing.formulation.rates import with_rates
 from helios.routing.formulation.reading import read
 from helios.routing.formulation.rephrasing import rephrased
 from helios.routing.formulation.schema import SchemaView
@@ -139,7 +140,7 @@ def tried(
 def _without_empty(plan: Plan, result: ResultSet) -> Plan | None:
     """A plan of groups or of different values without those that have none; None where all have."""
     listed = plan.group or (plan.distinct and len(plan.select) == 1)
-    if not listed or plan.combined is not None or plan.each:
+    if not listed or plan.combined is not None or plan.each or len(result.columns) != len(plan.select):
         return None
     empty = [
         term.column for at, term in enumerate(plan.select)
@@ -193,8 +194,8 @@ def read_question(
 
 
 def pieces_of(tokens: Sequence[Token], links: Sequence[Link], schema: SchemaView) -> list[Piece]:
-    """A question cut into pieces, with what no column is named for: sums, percentages, measures and states."""
-    pieces = computed(with_shares(cut(tokens, links)), schema)
+    """A question cut into pieces, with what no column is named for: rates, sums, percentages, measures and states."""
+    pieces = computed(with_shares(with_rates(cut(tokens, links), schema)), schema)
     return with_states(measured(pieces, schema), schema)
 
 

@@ -37,7 +37,7 @@ def _unit(piece: Piece, schema: SchemaView) -> Piece:
     """A word that is a unit of measurement as a mention of the amounts that are measured in it."""
     if piece.cue != Cue.WORD or not (piece.text in UNIT_SHORT or piece.text in JOINED):
         return piece
-    columns = units_of(piece.text, (c for table in schema.tables.values() for c in table.amounts))
+    columns = units_of(piece.text, (c for table in schema.tables.values() for c in table.amounts if "per" not in c.words))
     return _mention(piece, [c.ref for c in columns], UNIT) if columns else piece
 
 

@@ -161,8 +161,10 @@ class _Planner(Names):
             if any(self.schema.column(group).temporal and group.table != self.money.table for group in groups):
                 raise PlanError("the years of other rows are not those of the money")
             return [Term(self.money, Aggregate.SUM)]
-        if any(term.aggregate is Aggregate.SUM and view.temporal and not view.numeric for term, view in shown):
-            raise PlanError("days are not added up")
+        summed = [(term, view) for term, view in shown if term.aggregate in (Aggregate.SUM, Aggregate.AVG)]
+        days = any(view.temporal and not view.numeric and term.aggregate is Aggregate.SUM for term, view in summed)
+        if days or any(view.text and not view.numeric and not view.temporal for _, view in summed):
+            raise PlanError("days and words are not added up")
         return select
 
     def _grouped_by(self, item: Item) -> ColumnRef | None:
@@ -465,7 +467,8 @@ class _Planner(Names):
             elif column is not None:
                 if aggregated or self.draft.having or any(o.aggregate for o in self.draft.orders):
                     group.append(column)
-                if aggregated and column not in plain:
+                told = bool(plain) and self.draft.listed and self.schema.column(column).key
+                if aggregated and column not in plain and not told:
                     select.append(Term(column))
         if aggregated and plain and not group:
             group = self._entity(select)

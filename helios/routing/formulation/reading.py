@@ -102,6 +102,7 @@ class _Reader(SuperlativeReader):
     def _told(self, piece: Piece) -> None:
         """ "Who was hired last year? Give the first name and the job": a request of its own says what is wanted."""
         request = piece.text in REQUESTS and self.behind(Cue.END)
+        self.draft.listed |= request
         if request and self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.DISTINCT, Cue.TABLE)) is not None:
             for item in self.draft.select:
                 item.provisional = item.provisional or item.aggregate is None
@@ -265,7 +266,6 @@ class _Reader(SuperlativeReader):
             column = self.ahead(Cue.COLUMN)
             behind = self.pieces[self.pieces.index(column) + 1 :] if column is not None else []
             ends = column is not None and (not behind or behind[0].cue in (Cue.AND, Cue.COMMA, Cue.END))
-            ends = ends and not (listed and any(p.cue == Cue.SUPERLATIVE for p in behind))
             if ends:
                 self.mode = Mode.SELECT  # "songs with their lengths and titles"
                 for item in self.draft.select[:1]:

@@ -287,7 +287,9 @@ class _Surroundings:
         said |= {stem(word) for p in self.pieces for word in p.text.lower().split()}
         measured = [c for name in self._dated_of_measured() if name not in tables
                     for c in self.schema.tables[name].columns]  # fmt: skip
-        yield from (Option(c.ref, 0.75, 0.6) for c in measured if c.temporal and not _clock(c) and c not in told)
+        for c in measured:
+            if c.temporal and not _clock(c) and c not in told:
+                yield Option(c.ref, 0.75 - NEAR * bool(LASTING & {stem(word) for word in c.words} - said), 0.6)
         if own and not all(map(_lasts, own)):
             beside = []
         for column in (*own, *beside):

@@ -19,7 +19,8 @@ def with_shares(pieces: Sequence[Piece]) -> list[Piece]:
     found = list(pieces)
     for place, piece in enumerate(found[:-1]):
         following = found[place + 1]
-        named = piece.cue == Cue.COLUMN and any(link.score > NAMED for link in piece.links)
+        least = 0.0 if piece.text in ("share", "proportion") else NAMED
+        named = piece.cue == Cue.COLUMN and any(link.score > least for link in piece.links)
         if piece.cue not in (Cue.WORD, Cue.COLUMN) or named or piece.text not in SHARES or following.text != "of":
             continue
         whole = next((n for n in range(place + 2, len(found)) if found[n].cue == Cue.TABLE), None)

@@ -35,8 +35,8 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     while left:
         piece = left.pop(0)
         following = left[0] if left else None
-        if piece.text == "out" and _amount_of(left[:2], schema) and left[0].text == "of":
-            found += [_whose(piece), left[1], _none(left[1])]  # "out of stock"
+        if piece.text == "out" and left[:1] and left[0].text == "of" and (gone := _out_of(left[1:2], tables, schema)):
+            found += gone
             del left[:2]
             continue
         if piece.cue == Cue.NOT and (state := _not_done(left, tables, schema)) is not None:
@@ -64,20 +64,22 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     return found
 
 
-def _amount_of(following: Sequence[Piece], schema: SchemaView) -> bool:
-    """Whether a column of amounts follows a small word."""
-    if [p.cue for p in following] != [Cue.PREPOSITION, Cue.COLUMN]:
-        return False
-    column = following[1].columns[0].column
-    return column is not None and schema.column(column).amount and following[1].columns[0].score > STATED
-
-
-def _whose(piece: Piece) -> Piece:
-    return replace(piece, cue=Cue.RELATIVE, text="whose")
-
-
-def _none(piece: Piece) -> Piece:
-    return Piece(Cue.NUMBER, piece.end, piece.end, "0", number=0.0)
+def _out_of(following: Sequence[Piece], tables: Sequence[str], schema: SchemaView) -> list[Piece]:
+    """ "Out of stock" as a column of amounts that is 0, "out of service" as one of yes and no; nothing for others."""
+    if [p.cue for p in following] not in ([Cue.COLUMN], [Cue.WORD], [Cue.TABLE]):
+        return []
+    (piece,) = following
+    word = lemma(piece.text.lower().split()[-1])
+    own = [c for table in tables[:1] for c in schema.tables[table].columns if word in c.words and (c.amount or c.flag)]
+    if len(own) != 1:
+        return []
+    (column,) = own
+    if column.flag is not None:
+        link = Link(piece.start, piece.end, STATED, column.ref.table, column.ref, column.flag[1])
+        return [replace(piece, cue=Cue.VALUE, links=(link,))]
+    link = Link(piece.start, piece.end, STATED, column.ref.table, column.ref)
+    whose = Piece(Cue.RELATIVE, piece.start, piece.start, "whose")
+    return [whose, replace(piece, cue=Cue.COLUMN, links=(link,)), Piece(Cue.NUMBER, piece.end, piece.end, "0", number=0.0)]
 
 
 def _not_done(left: Sequence[Piece], tables: Sequence[str], schema: SchemaView) -> tuple[int, Piece] | None:

@@ -42,7 +42,7 @@ ABBREVIATIONS = {
     "num": "number", "no": "number", "nbr": "number", "nr": "number", "cnt": "count", "qty": "quantity",
     "amt": "amount", "avg": "average", "max": "maximum", "min": "minimum", "dept": "department", "emp": "employee",
     "addr": "address", "desc": "description", "dob": "birth date", "tel": "phone", "fname": "first name",
-    "lname": "last name", "sname": "last name", "canc": "cancelled", "mname": "middle name", "yr": "year", "pct": "percent", "pos": "position", "stu": "student",
+    "lname": "last name", "sname": "last name", "canc": "cancelled", "postcd": "postcode", "pstcd": "postcode", "mname": "middle name", "yr": "year", "pct": "percent", "pos": "position", "stu": "student",
     "org": "organization", "cat": "category", "cust": "customer", "prod": "product", "inv": "invoice",
     "acct": "account", "lang": "language", "lat": "latitude", "lon": "longitude", "lng": "longitude", "loc": "location",
     "mgr": "manager", "gov": "government", "univ": "university", "sec": "second", "pop": "population",
