@@ -23,7 +23,10 @@ LISTING = re.compile(
 
 OPENING = 3
 """Words that stand before a noun at the start, with the noun."""
-FINITE = frozenset("is are was were be been has have had do does did can could will would should may might must".split())
+FINITE = frozenset((
+    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "can", "could", "will",
+    "would", "should", "may", "might", "must",
+))  # fmt: skip
 """Verbs that make a claim of a noun."""
 RELATIVES = ("that", "who", "which", "whose", "they", "it", "have", "has", "had", "we", "been", "not", "be", "to")
 """Words before a verb that says more of a noun instead."""

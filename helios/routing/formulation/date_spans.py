@@ -19,11 +19,13 @@ FROM_DATE_TO_DATE = re.compile(
 )
 SEASON = r"(?:winter|summer|spring|autumn|fall|season|quarter|term|half)"
 NAMED_SPAN = re.compile(
-    rf"\b(?:last|this|in the|over the|the) {SEASON}(?: months)?(?: of \d{{4}})?,? \(?(?=(?:from |between )?{MONTH}\b[^.?!]*?\d{{4}})",
+    rf"\b(?:last|this|in the|over the|the) {SEASON}(?: months)?(?: of \d{{4}})?,? \(?"
+    rf"(?=(?:from |between )?{MONTH}\b[^.?!]*?\d{{4}})",
     re.IGNORECASE,
 )
 MONTHS_IN_BRACKETS = re.compile(
-    rf"\b(?:in|during|over) the {SEASON}(?: months)? of (\d{{4}}),? \(?({MONTH}) (?:to|until|till|-|–) ({MONTH})\)?",
+    rf"\b(?:in|during|over) the {SEASON}(?: months)? of (\d{{4}}),? "
+    rf"\(?({MONTH}) (?:to|until|till|-|–) ({MONTH})\)?",
     re.IGNORECASE,
 )
 """A season with its months, which say what is meant: "the summer months of 2024, June to August"."""

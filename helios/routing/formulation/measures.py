@@ -1,7 +1,7 @@
 """What a question measures without naming a column: kilos and miles, money that is spent or taken, how many of a thing.
 
 Works on pieces, before they are read: a unit becomes a mention of the columns that are measured in it, "spent the
-most" one of the amounts that are spent, and "how many rotary hooks" one of the quantities that rows of hooks have.
+most" one of the amounts that are spent, and "how many lamps" one of the quantities that rows of lamps have.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,8 @@ A_UNIT = ("per", "a", "an", "each")
 SPENDING = ("spending", "spend", "taking", "takings", "earnings", "outgoings", "expenditure", "money", "income")
 """What people call money that was spent or taken, where a total of it is asked for."""
 ALTOGETHER = ("in total", "altogether", "overall")
+BETWEEN = ("in", "us", "out", "me", "for", "with")
+"""Words between a verb of money and how much it was."""
 VERB = 5
 """Letters that a noun shares with the verb that it comes from, at least."""
 UNIT, MONEY, QUANTITY = 0.75, 0.8, 0.8
@@ -37,7 +39,9 @@ def _unit(piece: Piece, schema: SchemaView) -> Piece:
     """A word that is a unit of measurement as a mention of the amounts that are measured in it."""
     if piece.cue != Cue.WORD or not (piece.text in UNIT_SHORT or piece.text in JOINED):
         return piece
-    columns = units_of(piece.text, (c for table in schema.tables.values() for c in table.amounts if "per" not in c.words))
+    columns = units_of(
+        piece.text, (c for table in schema.tables.values() for c in table.amounts if "per" not in c.words)
+    )
     return _mention(piece, [c.ref for c in columns], UNIT) if columns else piece
 
 
@@ -53,42 +57,58 @@ def _money(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
     if not said & (OUT | IN | PAID):
         return pieces
     tables = [table for piece in pieces for table in piece.tables[:1]]
-    direct = {link.table for piece in pieces for link in piece.values[:1]}
+    likely = likeliest_amount(schema, said, {link.table for piece in pieces for link in piece.values[:1]}, tables)
     for place, piece in enumerate(pieces):
-        after = [p for p in pieces[place + 1 :] if p.cue != Cue.WORD or p.text not in ("in", "us", "out", "me", "for")]
-        after = [p for p in after if p.cue != Cue.PREPOSITION or p.text != "in"]
-        if _spends(piece) and after[:1] and after[0].cue == Cue.SUPERLATIVE and after[0].text.split()[-1] in MOST:
-            at, gone = pieces.index(after[0]) + 1, [p for p in after[1:2] if p.text == "money"]
-            ends = next((p.cue for p in after[1 + len(gone) :] if p.cue != Cue.WORD), Cue.END)
-            if ends not in (Cue.COLUMN, Cue.TABLE) and (column := likeliest_amount(schema, said, direct, tables)):
-                mention = _mention(replace(piece, start=after[0].end, end=after[0].end), [column], MONEY)
-                rest = [p for p in pieces[at:] if p not in gone]
-                return [*pieces[:place], *pieces[place + 1 : at], mention, *_told(rest, mention)]
+        before, rest = pieces[:place], pieces[place + 1 :]
+        after = [p for p in rest if p.text not in BETWEEN][:3]
+        said_most = after[:1] and after[0].cue == Cue.SUPERLATIVE and after[0].text.split()[-1] in MOST
+        if _spends(piece) and said_most and likely is not None and (found := _most(piece, after, rest, likely)):
+            return [*before, *found]
         if _spends(piece) and [p.cue for p in after[:2]] == [Cue.COMPARE, Cue.NUMBER]:
-            at = pieces.index(after[1]) + 1
-            total = any(p.text in ALTOGETHER for p in pieces[at:])
-            named, gone = _named_amount(pieces[at : at + 2], schema)
-            column = named or likeliest_amount(schema, said, direct, tables)
-            if column is not None and (total or _of_many(column, tables, schema)):
-                mention = _mention(replace(piece, start=after[1].end, end=after[1].end), [column], MONEY)
-                summed = Piece(Cue.AGGREGATE, mention.end, mention.end, ALTOGETHER[0], Aggregate.SUM)
-                rest = [p for p in pieces[at + gone :] if p.text not in ALTOGETHER]
-                return [*pieces[:place], *pieces[place + 1 : at], mention, summed, *_told(rest, mention)]
-        if piece.cue == Cue.WORD and piece.text in SPENDING and (
-            place == 0 or pieces[place - 1].cue in (Cue.AGGREGATE, Cue.ASK)
-        ):
-            if column := likeliest_amount(schema, said, direct, tables):
-                return [*pieces[:place], _mention(piece, [column], MONEY), *pieces[place + 1 :]]
+            found = _more_than(piece, after[1], rest, likely, tables, schema)
+            if found:
+                return [*before, *found]
+        opens = not before or before[-1].cue in (Cue.AGGREGATE, Cue.ASK)
+        if piece.cue == Cue.WORD and piece.text in SPENDING and opens and likely is not None:
+            return [*before, _mention(piece, [likely], MONEY), *rest]
     return pieces
 
 
-def _named_amount(following: Sequence[Piece], schema: SchemaView) -> tuple[ColumnRef | None, int]:
-    """The amount that "in fares" names, and how many pieces it takes."""
+def _most(piece: Piece, after: Sequence[Piece], rest: Sequence[Piece], amount: ColumnRef) -> list[Piece]:
+    """ "(spent) the most (money) on fuel, and how much": nothing where something else is most."""
+    gone = [p for p in after[1:2] if p.text == "money"]
+    ends = next((p.cue for p in after[1 + len(gone) :] if p.cue != Cue.WORD), Cue.END)
+    if ends in (Cue.COLUMN, Cue.TABLE):
+        return []
+    at = rest.index(after[0]) + 1
+    mention = _mention(replace(piece, start=after[0].end, end=after[0].end), [amount], MONEY)
+    return [*rest[:at], mention, *_told([p for p in rest[at:] if p not in gone], mention)]
+
+
+def _more_than(
+    piece: Piece, number: Piece, rest: Sequence[Piece], likely: ColumnRef | None, tables: Sequence[str],
+    schema: SchemaView,
+) -> list[Piece]:  # fmt: skip
+    """ "(brought in) more than £500 in fares", "(spent) over £90 in all": the sum of an amount is compared."""
+    at = rest.index(number) + 1
+    total = any(p.text in ALTOGETHER for p in rest[at:])
+    named = _named_amount(rest[at : at + 2], schema)
+    column = named or likely
+    if column is None or not (total or _of_many(column, tables, schema)):
+        return []
+    mention = _mention(replace(piece, start=number.end, end=number.end), [column], MONEY)
+    summed = Piece(Cue.AGGREGATE, mention.end, mention.end, ALTOGETHER[0], Aggregate.SUM)
+    later = [p for p in rest[at + (2 if named else 0) :] if p.text not in ALTOGETHER]
+    return [*rest[:at], mention, summed, *_told(later, mention)]
+
+
+def _named_amount(following: Sequence[Piece], schema: SchemaView) -> ColumnRef | None:
+    """The amount that "in fares" names."""
     if [p.cue for p in following] == [Cue.PREPOSITION, Cue.COLUMN] and following[0].text == "in":
         link = following[1].columns[0]
         if link.column is not None and link.score > 0.9 and schema.column(link.column).amount:
-            return link.column, 2
-    return None, 0
+            return link.column
+    return None
 
 
 def _of_many(column: ColumnRef, tables: Sequence[str], schema: SchemaView) -> bool:
@@ -118,24 +138,32 @@ def _told(rest: list[Piece], mention: Piece) -> list[Piece]:
 
 
 def _how_many_of(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
-    """ "How many rotary hooks did we fit", "how many pots of yogurt were sold": the sum of a quantity beside them."""
+    """ "How many lamps did we sell", "how many boxes of nails were used": the sum of a quantity beside them."""
     for place, piece in enumerate(pieces):
         if piece.cue != Cue.COUNT or piece.text != "how many":
             continue
         following = pieces[place + 1 : place + 4]
-        if [p.cue for p in following[1:3]] == [Cue.PREPOSITION, Cue.VALUE] and following[1].text == "of":
-            unit, thing = following[0], following[2]  # "pots of yogurt"
-        else:
-            unit, thing = None, following[0] if following else None
-        done = [p.text for p in pieces[place + 1 :] if thing is not None and p.start >= thing.end][:1]
-        if thing is None or thing.cue != Cue.VALUE or done not in (["do"], ["have"], ["be"], ["has"], ["did"]):
+        boxed = [p.cue for p in following[1:3]] == [Cue.PREPOSITION, Cue.VALUE] and following[1].text == "of"
+        unit = following[0] if boxed else None  # "boxes of nails"
+        thing = following[2] if boxed else next(iter(following), None)
+        if thing is None or thing.cue != Cue.VALUE or not _is_done(pieces, thing):
             continue
         column = _quantity(thing, pieces, schema)
-        if column is None or (unit is not None and unit.cue not in (Cue.WORD, Cue.VALUE)):
+        if column is None or (unit is not None and not _measures(unit, column)):
             continue
         mention = _mention(replace(thing, start=piece.end, end=piece.end), [column], QUANTITY)
         return [*pieces[: place + 1], mention, thing, *_without_verb(pieces[pieces.index(thing) + 1 :])]
     return pieces
+
+
+def _is_done(pieces: Sequence[Piece], thing: Piece) -> bool:
+    """Whether what follows a thing says what was done with it."""
+    return next((p.text for p in pieces if p.start >= thing.end), "") in ("do", "did", "have", "has", "be")
+
+
+def _measures(unit: Piece, column: ColumnRef) -> bool:
+    """Whether "boxes" only says in what things are counted."""
+    return unit.cue in (Cue.WORD, Cue.VALUE) or (unit.cue == Cue.TABLE and column.table in unit.tables)
 
 
 def _without_verb(rest: list[Piece]) -> list[Piece]:

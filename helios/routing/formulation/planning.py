@@ -151,7 +151,9 @@ class _Planner(Names):
 
         PlanError where days would be added up, or the years of other rows told apart.
         """
-        select = [term for term in select if not isinstance(term.column, Beginning) or term.aggregate is not Aggregate.SUM]
+        select = [
+            term for term in select if not isinstance(term.column, Beginning) or term.aggregate is not Aggregate.SUM
+        ]
         shown = [(term, self.schema.column(term.column)) for term in select if term.column is not None]
         counted = any(term.aggregate is Aggregate.COUNT for term in select)
         if not counted and not any(view.amount for _, view in shown):
@@ -170,14 +172,16 @@ class _Planner(Names):
     def _grouped_by(self, item: Item) -> ColumnRef | None:
         """What is grouped by; the months or years of money are those of its own only date."""
         column = self.settled.of(item)
-        if self.money is None or not isinstance(column, Beginning) or column.table == self.money.table:
+        sums = [one for one in self.draft.select if one.piece is not None and one.piece.payload is Aggregate.SUM]
+        money = self.money or (self.settled.of(sums[0]) if sums else None)
+        if money is None or not isinstance(column, Beginning) or column.table == money.table:
             return column
-        own = [c.ref for c in self.schema.tables[self.money.table].computed if isinstance(c.ref, Beginning)]
+        own = [c.ref for c in self.schema.tables[money.table].computed if isinstance(c.ref, Beginning)]
         spans = [ref for ref in own if ref.length == column.length]
         return spans[0] if len(spans) == 1 else column
 
     def _part(self, entity: str) -> tuple[tuple[Condition, ...], ...]:
-        """The conditions of a percentage, which the other rows need not meet; PlanError where rows would count twice."""
+        """What a percentage is of, which the other rows need not meet; PlanError where rows would count twice."""
         filters, absent = self.draft.filters, self.draft.absent
         said = [part for part in filters if self._starts(part) >= (self.draft.share or 0)] or filters
         self.draft = replace(self.draft, filters=said)

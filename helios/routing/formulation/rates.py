@@ -23,7 +23,8 @@ PAID = frozenset(("rate", "wage", "pay", "price", "cost", "fee", "salary", "char
 FOR_EACH = ("per", "a", "an", "each", "every")
 NEAR = 5
 """Pieces between a verb and the time, at most."""
-WORTH = 0.9
+WORTH = 0.95
+"""What such a mention is worth: more than a verb of money by itself."""
 
 
 def with_rates(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:

@@ -42,7 +42,8 @@ WANTED = re.compile(r"^\s*(?:i need|i want|i['’]d like|we need|can you (?:give
 """What opens a sentence that says what is wanted."""
 NONE_LEFT_OUT = re.compile(
     r"[,.;]?\s*\b(?:(?:leave|leaving) out|(?:do|does)n['’]t count|not counting|ignore|ignoring|except) "
-    r"(?:anyone|anybody|any|those|ones) (?:with|who (?:has|have|had)|that (?:has|have|had)) (?:none|nothing|never \w+ (?:one|any))\b",
+    r"(?:anyone|anybody|any|those|ones) (?:with|who (?:has|have|had)|that (?:has|have|had)) "
+    r"(?:none|nothing|never \w+ (?:one|any))\b",
     re.IGNORECASE,
 )
 """What leaves out only what has no rows anyway."""
@@ -53,7 +54,9 @@ LEFT_OUT = re.compile(
 )
 """What a question ends with that leaves something out: "cancelled ones not counted"."""
 IN_ALL = re.compile(r"\b(?:all told|all together|in all(?=\s*(?:[,.;?!]|and\b|$)))", re.IGNORECASE)
-RUNS_OUT = re.compile(r"\b(?:runs?|running|ran) out(?= (?:before|after|on|in|by|between|since|this|next)\b)", re.IGNORECASE)
+RUNS_OUT = re.compile(
+    r"\b(?:runs?|running|ran) out(?= (?:before|after|on|in|by|between|since|this|next)\b)", re.IGNORECASE
+)
 
 
 TAKE = r"(?:take in|took in|taken in|take|took|taken|bring in|brought in|spend|spent)"

@@ -113,7 +113,12 @@ def _spanned(part: object) -> bool:
     if not isinstance(part, Filter) or part.value is None:
         return False
     beyond = part.operator in (Operator.GT, Operator.GE, Operator.LT, Operator.LE)
-    return beyond or part.second is not None or part.value.number in YEARS or re.fullmatch(r"\d{4}-\d\d", part.value.text) is not None
+    return (
+        beyond
+        or part.second is not None
+        or part.value.number in YEARS
+        or re.fullmatch(r"\d{4}-\d\d", part.value.text) is not None
+    )
 
 
 def _lasts(column: ColumnView) -> bool:
@@ -247,6 +252,8 @@ class _Surroundings:
         """Columns for a bare number: a year asks for a date, another number for the table's only measure."""
         assert part.value is not None
         table = self.nearest(part.value)
+        if table is None and part.value.number in YEARS and self.dated(part.value):
+            yield from self._temporal(part.value)
         if table is None or part.value.number is None:
             return
         before = self.left(part.value)
@@ -296,7 +303,13 @@ class _Surroundings:
             if column not in told:
                 lasting = bool(LASTING & {stem(word) for word in column.words} - said)
                 held = STORED * any(link.column == column.ref for link in value.values)
-                worth = held + 0.5 - NEAR * lasting - AWAY * (bool(own) and column in beside) + AWAY * self._of_itself(column)
+                worth = (
+                    held
+                    + 0.5
+                    - NEAR * lasting
+                    - AWAY * (bool(own) and column in beside)
+                    + AWAY * self._of_itself(column)
+                )
                 yield Option(column.ref, worth, 0.6)
 
     def _of_itself(self, column: ColumnView) -> bool:

@@ -8,8 +8,8 @@ from helios.executors.values import Value
 from helios.routing.formulation.plan import (
     Aggregate,
     Beginning,
-    Computed,
     ColumnRef,
+    Computed,
     Condition,
     Day,
     Operator,

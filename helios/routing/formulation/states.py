@@ -79,7 +79,11 @@ def _out_of(following: Sequence[Piece], tables: Sequence[str], schema: SchemaVie
         return [replace(piece, cue=Cue.VALUE, links=(link,))]
     link = Link(piece.start, piece.end, STATED, column.ref.table, column.ref)
     whose = Piece(Cue.RELATIVE, piece.start, piece.start, "whose")
-    return [whose, replace(piece, cue=Cue.COLUMN, links=(link,)), Piece(Cue.NUMBER, piece.end, piece.end, "0", number=0.0)]
+    return [
+        whose,
+        replace(piece, cue=Cue.COLUMN, links=(link,)),
+        Piece(Cue.NUMBER, piece.end, piece.end, "0", number=0.0),
+    ]
 
 
 def _not_done(left: Sequence[Piece], tables: Sequence[str], schema: SchemaView) -> tuple[int, Piece] | None:
@@ -121,12 +125,17 @@ def _endings(tables: Sequence[str], schema: SchemaView) -> list[ColumnView]:
 def _had(before: Sequence[Piece]) -> bool:
     """Whether "have" stands before, past small words."""
     said = [p for p in before if p.text not in SMALL]
-    return bool(said) and said[-1].text in ("have", "has", "who", "that") or said[-1:] != [] and said[-1].cue == Cue.RELATIVE
+    return (
+        bool(said)
+        and said[-1].text in ("have", "has", "who", "that")
+        or said[-1:] != []
+        and said[-1].cue == Cue.RELATIVE
+    )
 
 
 def _said_of(before: Sequence[Piece], piece: Piece, left: Sequence[Piece]) -> bool:
     """Whether "were" stands before a past form and nothing behind it says when, or by whom."""
-    known = piece.cue in (Cue.WORD, Cue.VALUE) and " " not in piece.text and _past(piece.text)
+    known = piece.cue in (Cue.WORD, Cue.VALUE, Cue.COLUMN) and " " not in piece.text and _past(piece.text)
     been = bool(before) and before[-1].text in ("be", "been") and not any(p.cue == Cue.NOT for p in before[-3:])
     return known and been and (not left or left[0].cue in BEHIND[:4] or left[0].cue == Cue.EACH)
 

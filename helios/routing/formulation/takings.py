@@ -9,7 +9,9 @@ from helios.routing.formulation.schema import PRICES, SUMS, SchemaView, TableVie
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem
 
-OUT = frozenset(map(stem, ("spend", "spent", "spending", "cost", "expense", "expenditure", "purchase", "bill", "buy", "bought")))
+OUT = frozenset(
+    map(stem, ("spend", "spent", "spending", "cost", "expense", "expenditure", "purchase", "bill", "buy", "bought"))
+)
 IN = frozenset(
     map(stem, ("take", "took", "taken", "bring", "brought", "earn", "raise", "receive", "income", "sale", "donation",
                "receipt", "revenue", "payment", "taking"))

@@ -92,7 +92,7 @@ def test_the_same_questions_over_duckdb(tmp_path, generator):
 @pytest.mark.parametrize(
     "question",
     [
-        "What is the percentage of flights to Oslo?",
+        "What is the median price of flights to Oslo?",
         "Name the airline that operates flight 13.",
         "Which airports have had no departures?",
         "Write me a poem about the sea.",

@@ -1,0 +1,12 @@
+CREATE TABLE customers (customer_id INTEGER PRIMARY KEY, customer_name VARCHAR(30), town VARCHAR(20), email VARCHAR(40), left_on DATE);
+INSERT INTO customers VALUES (1, 'Harbour Cafe', 'Whitby', 'hi@harbour.test', NULL), (2, 'Elm Primary', 'Skipton', NULL, NULL), (3, 'Ridge Cycles', 'Whitby', 'ride@ridge.test', '2024-06-30'), (4, 'Opal Choir', NULL, 'sing@opal.test', NULL);
+CREATE TABLE printers (printer_id INTEGER PRIMARY KEY, first_name VARCHAR(20), last_name VARCHAR(20), hourly_wage DECIMAL(5,2));
+INSERT INTO printers VALUES (1, 'Nell', 'Marsh', 14.5), (2, 'Omar', 'Pike', 18.0), (3, 'Ines', 'Reed', 16.0);
+CREATE TABLE papers (paper_id INTEGER PRIMARY KEY, paper_name VARCHAR(30), stock_sheets INTEGER, price_per_kg DECIMAL(5,2), recycled CHAR(1));
+INSERT INTO papers VALUES (1, 'Cream laid', 0, 4.2, 'N'), (2, 'White bond', 900, 2.1, 'Y'), (3, 'Grey board', 0, 3.3, 'Y'), (4, 'Gloss art', 250, 5.0, 'N');
+CREATE TABLE jobs (job_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(customer_id), printer_id INTEGER REFERENCES printers(printer_id), title VARCHAR(40), ordered_on DATE, delivered_on DATE, cancelled_on DATE, hours_worked DECIMAL(5,2), labour DECIMAL(7,2), materials DECIMAL(7,2));
+INSERT INTO jobs VALUES (1, 1, 1, 'Spring Menu', '2024-01-08', '2024-01-12', NULL, 3.5, 60, 25), (2, 1, 2, 'Summer Menu', '2024-05-20', '2024-05-30', NULL, 4.0, 72, 30), (3, 2, 2, 'School Yearbook', '2024-05-02', '2024-06-21', NULL, 22.0, 396, 310), (4, 3, 3, 'Race Posters', '2024-02-11', NULL, '2024-02-20', 1.0, 16, 0), (5, 4, 1, 'Concert Programme', '2024-11-03', '2024-11-13', NULL, 6.5, 95, 48), (6, 2, 3, 'Open Day Leaflet', '2024-12-01', NULL, NULL, 2.0, 32, 18);
+CREATE TABLE sheets_used (job_id INTEGER REFERENCES jobs(job_id), paper_id INTEGER REFERENCES papers(paper_id), quantity INTEGER, weight_kg DECIMAL(6,2), PRIMARY KEY (job_id, paper_id));
+INSERT INTO sheets_used VALUES (1, 1, 120, 1.4), (2, 1, 150, 1.8), (2, 4, 60, 0.9), (3, 2, 4200, 41.0), (3, 3, 90, 7.5), (5, 4, 500, 7.4), (6, 2, 300, 2.9);
+CREATE TABLE payments (payment_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(customer_id), amount DECIMAL(8,2), paid_on DATE, method VARCHAR(10));
+INSERT INTO payments VALUES (1, 1, 85, '2024-01-20', 'card'), (2, 1, 102, '2024-06-02', 'cash'), (3, 2, 400, '2024-06-25', 'bank'), (4, 2, 306, '2024-07-15', 'bank'), (5, 4, 143, '2024-11-30', NULL);
