@@ -35,8 +35,8 @@ class PatternBuilder:
         return self.add(label)
 
     def add(self, label: str) -> str:
-        """A new node, whose alias is made of its label."""
-        letter = next((c for c in label.lower() if c.isalpha() and c.isascii()), "n")
+        """A new node, whose alias is made of its label; those of relationships are r0, r1 …"""
+        letter = next((c for c in label.lower() if c.isalpha() and c.isascii() and c != "r"), "n")
         alias = f"{letter}{len(self.nodes)}"
         self.nodes.append(Node(alias, label))
         return alias
