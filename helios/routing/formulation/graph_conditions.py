@@ -522,7 +522,8 @@ class ConditionReading:
             if column.type.lower().startswith("bool"):
                 if before in ("by", "the") and i > 1 and self.row[i - 2].word in ("by", "and"):
                     continue
-                self.conditions.append(Condition(Item(self._owner(owner), name), "=", not negated(self.row, i)))
+                denied = mention.word.startswith("non-") != negated(self.row, i)
+                self.conditions.append(Condition(Item(self._owner(owner), name), "=", not denied))
                 self.used.add(i)
             elif before in ("no", "without"):
                 self.conditions.append(Condition(Item(self._owner(owner), name), "IS NULL"))

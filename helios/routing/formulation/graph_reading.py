@@ -18,6 +18,10 @@ from helios.routing.formulation.question_cues import (
 from helios.routing.formulation.word_forms import IRREGULAR, singular
 
 
+REQUESTS = ("give", "show", "list", "return", "need", "please")
+"""Words of a sentence that says what is wanted."""
+
+
 class GraphReading(OrderReading):
     """One question read to the end."""
 
@@ -59,6 +63,8 @@ class GraphReading(OrderReading):
         if self.measure is not None:
             return
         for j, mention in enumerate(self.row):
+            if self._measured_in(j):
+                continue
             if mention.kind in (Kind.LABEL, Kind.RELATIONSHIP) and counted(self.row, j) and (
                 self.order is None or self._each_property()
             ):  # fmt: skip
@@ -83,10 +89,18 @@ class GraphReading(OrderReading):
                     self._aggregated(j, aggregate)
                     return
 
+    def _measured_in(self, j: int) -> bool:
+        """Whether a label only says of what an amount is that follows at once: "how many survey hours"."""
+        after = self.row[j + 1] if j + 1 < len(self.row) else None
+        if self.row[j].kind is not Kind.LABEL or after is None or after.kind is not Kind.PROPERTY:
+            return False
+        return counted(self.row, j) and self._added_up(j + 1)
+
     def _added_up(self, j: int) -> bool:
         """Whether amounts that are stored are asked for altogether: "how many units does it stock in total"."""
         said = any(m.word in ("altogether", "overall") or m.text.lower() == "total" for m in self.row[j + 1 :])
-        if not (said and counted(self.row, j)):
+        related = all(owner in self.vocabulary.relationships for owner, _ in self.row[j].places)
+        if not ((said or related) and counted(self.row, j)):
             return False
         return any(
             self.vocabulary.column(*place).type.upper().startswith(("INT", "DOUBLE", "FLOAT", "LONG", "NUMBER"))
@@ -127,7 +141,7 @@ class GraphReading(OrderReading):
         item = self._number_item(self.row[j], j)
         self.measure = replace(item, aggregate=aggregate)
         self.used.add(j)
-        self.alone = not self._each() and self.root_at >= j and not self.limit
+        self.alone = not self._each() and (self.root_at >= j or self._measured_in(j - 1)) and not self.limit
         if self._each():
             self._group_by()
 
@@ -138,7 +152,14 @@ class GraphReading(OrderReading):
         for j in range(1, len(self.row)):
             if self.row[j - 1].word not in ("each", "per", "every"):
                 continue
-            if self.row[j].kind is Kind.LABEL:
+            own = self.row[j + 1] if j + 1 < len(self.row) else self.row[j]
+            if self.row[j].kind is Kind.LABEL and own.kind is Kind.PROPERTY and j + 1 not in self.used and any(
+                owner == self.row[j].name for owner, _ in own.places
+            ):  # fmt: skip
+                name = next(name for owner, name in own.places if owner == self.row[j].name)
+                self.group = Item(self.builder.reach(self.row[j].name), name)  # "for each survey method"
+                self.used.add(j + 1)
+            elif self.row[j].kind is Kind.LABEL:
                 self.root = self.builder.reach(self.row[j].name)
             elif self.row[j].kind is Kind.PROPERTY and j not in self.used:
                 owner, name = self._choose(self.row[j], j)
@@ -280,7 +301,7 @@ class GraphReading(OrderReading):
                 own = owner == self.builder.label(self.root)
                 called = Item(self.root if own else self._owner(owner), name)
             asked.append(called)
-        asked += self._asked_beside()
+        asked += [*self._asked_beside(), *(item for item in self._listed_labels() if item not in asked)]
         self.asked_for = {i for i, m in enumerate(self.row) if m.kind is Kind.PROPERTY and i not in self.used}
         return asked
 
@@ -302,6 +323,19 @@ class GraphReading(OrderReading):
             return None
         shown = self._shown(alias)
         return shown if shown.property is not None else None
+
+    def _listed_labels(self) -> list[Item]:
+        """What a request of its own lists: "Give the landowner, the weir and the river"."""
+        at = next((i for i, m in enumerate(self.row) if i > self.root_at and m.word in REQUESTS), len(self.row))
+        labels = [(i, m) for i, m in enumerate(self.row) if i > at and m.kind is Kind.LABEL and not self._owns(i)]
+        found = [(i, alias) for i, m in labels if (alias := self.builder.find(m.name)) is not None]
+        self.used |= {i for i, _ in found}
+        return [self._shown(alias) for _, alias in found]
+
+    def _owns(self, i: int) -> bool:
+        """Whether a label says whose a property is that follows: "the river's name", "the survey reference"."""
+        after = self.row[i + 1] if i + 1 < len(self.row) else None
+        return after is not None and after.kind is Kind.PROPERTY
 
     def _asked_beside(self) -> list[Item]:
         """Who else is asked for: "and who reviewed them"."""

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from helios.executors.values import Value
 from helios.routing.formulation.entity_linking import FUNCTION_WORDS, similarity
+from helios.routing.formulation.schema import UNIT_SHORT
 from helios.routing.formulation.word_forms import agent, name_words, number, same_noun, same_verb, singular
 from helios.sources.base import Source
 from helios.sources.descriptor import Column, GraphSchema
@@ -21,6 +22,8 @@ OWN = re.compile(r"['’]s$|(?<=s)['’]$")
 PERSON_WORDS = frozenset({"who", "whom", "whose", "person", "somebody", "someone", "anyone"})
 PERSON_LABELS = ("person", "user", "people", "member", "employee", "author", "customer", "player", "human")
 MAX_VALUE_WORDS = 7
+SHORT = {"temp": "temperature", "avg": "average", "qty": "quantity", "amt": "amount", "desc": "description", "yr": "year"}
+"""What names of properties shorten."""
 VERB_FORM = 0.89
 """How far another form of its verb names a property: a relationship of that verb goes first."""
 UNITS = frozenset(
@@ -46,6 +49,15 @@ UNITS = frozenset(
         "hour",
         "minute",
         "second",
+        "c",
+        "celsius",
+        "l",
+        "kw",
+        "mw",
+        "ha",
+        "t",
+        "h",
+        "min",
     ]
 )
 """What stands behind a property's name and need not be said: lengthKm."""
@@ -102,14 +114,14 @@ class GraphVocabulary:
         self.labels = {label.name: label for label in schema.labels}
         self.relationships = {relationship.name: relationship for relationship in schema.relationships}
         self.properties = [
-            Owned(owner.name, column, name_words(column.name)) for owner in schema.labels for column in owner.properties
+            Owned(owner.name, column, _spelt_out(column.name)) for owner in schema.labels for column in owner.properties
         ]
         seen = set()
         for relationship in schema.relationships:
             for column in relationship.properties:
                 if (relationship.name, column.name) not in seen:
                     seen.add((relationship.name, column.name))
-                    self.properties.append(Owned(relationship.name, column, name_words(column.name)))
+                    self.properties.append(Owned(relationship.name, column, _spelt_out(column.name)))
 
     def person_label(self) -> str | None:
         """The label whose nodes are people, by its name."""
@@ -152,7 +164,7 @@ class GraphVocabulary:
     def _mention(self, tokens: list[tuple[str, bool]], start: int, values: list[Mention]) -> Mention:
         text, is_quoted = tokens[start]
         starting = max((v for v in values if v.start == start), key=lambda v: v.end, default=None)
-        named = self._property(tokens, start)
+        named = self._property(tokens, start) or self._denied(tokens, start)
         if is_quoted:
             return self._quoted(text, start, starting)
         plain = starting if starting is not None and not starting.exact else None
@@ -181,6 +193,16 @@ class GraphVocabulary:
         if amount is not None:
             return Mention(Kind.NUMBER, text, start, start + 1, value=amount)
         return Mention(Kind.WORD, text, start, start + 1)
+
+    def _denied(self, tokens: list[tuple[str, bool]], start: int) -> Mention | None:
+        """ "Non-native", of a property that says whether a thing is native."""
+        text, is_quoted = tokens[start]
+        word = text.lower().removeprefix("non-")
+        if is_quoted or word == text.lower():
+            return None
+        held = [p for p in self.properties if p.column.type.lower().startswith("bool") and _name_fit([word], p.words)]
+        places = tuple((owned.owner, owned.column.name) for owned in held)
+        return Mention(Kind.PROPERTY, text, start, start + 1, places=places) if places else None
 
     def _naming_word(self, text: str, start: int) -> Mention | None:
         """`names` and `titles` stand for the property that names a node."""
@@ -255,6 +277,11 @@ class GraphVocabulary:
         return Mention(Kind.PROPERTY, text, start, start + length, places=places, exact=fit >= 0.9)
 
 
+def _spelt_out(name: str) -> tuple[str, ...]:
+    """The words of a property's name, with what is usually shortened in full: water_temp_c."""
+    return tuple(SHORT.get(word, word) for word in name_words(name))
+
+
 def _counting(tokens: Sequence[tuple[str, bool]], start: int) -> bool:
     """Whether "number" counts what follows: "the number of seats"."""
     following = tokens[start + 1][0].lower() if start + 1 < len(tokens) else ""
@@ -291,8 +318,12 @@ def _name_fit(spoken: Sequence[str], words: Sequence[str]) -> float:
         return 0.95
     if len(name) == 1 and len(said) <= 2 and same_verb(said[0], name[0]) and said[-1] in (said[0], "year", "date"):
         return VERB_FORM if len(said) == 1 else 0.9
-    if len(name) == 2 and name[1] in UNITS and said == [name[0]]:
+    if len(name) > 1 and name[-1] in UNITS and said == name[:-1]:
         return 0.95
+    if len(name) > 1 and said[:-1] == name[:-1] and name[-1] == UNIT_SHORT.get(said[-1]):
+        return 0.95
+    if len(name) > 1 and len(said) == 1 and name[-1] == UNIT_SHORT.get(said[0]):
+        return 0.7  # "at which kilometre", of river_km
     if len(said) == 1 and len(name) == 2 and len(said[0]) > 3 and said[0] not in ("unit", "user", "number"):
         if said[0] == name[1] and name[1] not in ("name", "id", "count", "level", "date"):
             return 0.7
