@@ -22,7 +22,14 @@ OWN = re.compile(r"['’]s$|(?<=s)['’]$")
 PERSON_WORDS = frozenset({"who", "whom", "whose", "person", "somebody", "someone", "anyone"})
 PERSON_LABELS = ("person", "user", "people", "member", "employee", "author", "customer", "player", "human")
 MAX_VALUE_WORDS = 7
-SHORT = {"temp": "temperature", "avg": "average", "qty": "quantity", "amt": "amount", "desc": "description", "yr": "year"}
+SHORT = {
+    "temp": "temperature",
+    "avg": "average",
+    "qty": "quantity",
+    "amt": "amount",
+    "desc": "description",
+    "yr": "year",
+}
 """What names of properties shorten."""
 VERB_FORM = 0.89
 """How far another form of its verb names a property: a relationship of that verb goes first."""
