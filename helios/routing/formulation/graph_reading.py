@@ -17,7 +17,6 @@ from helios.routing.formulation.question_cues import (
 )  # fmt: skip
 from helios.routing.formulation.word_forms import IRREGULAR, singular
 
-
 REQUESTS = ("give", "show", "list", "return", "need", "please")
 """Words of a sentence that says what is wanted."""
 
