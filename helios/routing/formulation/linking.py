@@ -378,7 +378,8 @@ def _links_of(
             links.append(Link(start, end, score, table.name, whole=score > 0.9))
         for column in (*table.columns, *(table.computed if joint == 0 else ())):
             score = _column_score(words, column, table)
-            if plural & set(table.words) - set(column.words) or not any(similarity(words[-1], w) for w in column.words):
+            last = words[-2] if len(words) == 2 and words[1] in HEADS.get(words[0], ()) else words[-1]
+            if plural & set(table.words) - set(column.words) or not any(similarity(last, w) for w in column.words):
                 continue
             if score >= ENOUGH:
                 links.append(Link(start, end, score, table.name, column.ref, whole=score > 0.9))
@@ -417,6 +418,8 @@ def _column_score(words: list[str], column: ColumnView, table: TableView) -> flo
         return 1.0
     if column.words in LAST_NAMES and " ".join(words) in LAST_SAID:
         return 1.0
+    if len(words) == 2 and words[1] in HEADS.get(words[0], ()) and column.words[-1:] == (words[0],):
+        return 0.95  # an email address, of contact_email
     context = table.words if column.key else (*table.words, *_key_words(table))
     context = (*context, *(head for word in column.words for head in HEADS.get(word, ())))
     return _name_score(words, _said(column) if column.flag is not None else column.words, context)

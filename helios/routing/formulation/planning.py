@@ -169,6 +169,17 @@ class _Planner(Names):
             raise PlanError("days and words are not added up")
         return select
 
+    def _referred(self, column: ColumnRef) -> ColumnRef | None:
+        """The name of what a column refers to, where it is spoken of: "each helper led", of lead_helper_id."""
+        spoken = {table for piece in self.draft.mentions for table in piece.tables[:1]}
+        said = {stem(lemma(word)) for item in self.draft.groups if item.piece for word in item.piece.text.split()}
+        spoken |= {name for name, view in self.schema.tables.items() if {stem(word) for word in view.words} <= said}
+        for own, key in self.schema.refers:
+            if own == column and key.table in spoken - {own.table} and not self.schema.column(own).text:
+                naming = self.schema.tables[key.table].naming
+                return None if naming is None else naming.ref
+        return None
+
     def _grouped_by(self, item: Item) -> ColumnRef | None:
         """What is grouped by; the months or years of money are those of its own only date."""
         column = self.settled.of(item)
@@ -468,6 +479,10 @@ class _Planner(Names):
                 continue  # "the average price per book of each author" is not one for each book
             if column is None and item.piece is not None and item.piece.tables:
                 group += self._group_by_table(item.piece.tables[0], select, plain, aggregated=aggregated)
+            elif column is not None and aggregated and (named := self._referred(column)) is not None:
+                group.append(column)
+                if named not in plain:
+                    select.append(Term(named))
             elif column is not None:
                 if aggregated or self.draft.having or any(o.aggregate for o in self.draft.orders):
                     group.append(column)

@@ -41,7 +41,7 @@ LASTING = frozenset(map(stem, (
     "birth", "born", "join", "joined", "hire", "hired", "expiry", "expire", "expires", "install", "installed", "build",
     "built", "found", "founded", "open", "opened", "discontinue", "discontinued", "retire", "retired", "leave", "left",
     "decommission", "decommissioned", "establish", "established", "renewal", "valid", "until", "stop", "stopped",
-    "start", "started", "member", "registered", "service",
+    "start", "started", "member", "registered", "service", "close", "closed",
 )))  # fmt: skip
 """Words of dates that people and things have once, beside which an event's date is rather meant."""
 CLOCK = re.compile(r"\d{1,2}:\d\d")
@@ -211,7 +211,7 @@ class _Surroundings:
         equal = part.operator in (Operator.EQ, Operator.NE)
         links = part.value.values if part.value is not None and (equal or part.subject is None) else ()
         if part.value is not None and DATE.fullmatch(part.value.text):
-            links = ()
+            links = tuple(link for link in links if self._written_so(link, part.value))
         stored = {link.column for link in links}
         at = part.value or part.subject
         if part.subject is not None and part.value is not None and DATE.fullmatch(part.value.text):
@@ -240,6 +240,11 @@ class _Surroundings:
         table = self.nearest(at)
         naming = self.schema.tables[table].naming if table else None
         return [Option(naming.ref, 0.6, 0.8)] if naming is not None else []
+
+    def _written_so(self, link: Link, value: Piece) -> bool:
+        """Whether a month or a day stands in a column just as the question has it, and in none of dates."""
+        column = link.column
+        return column is not None and str(link.value) == value.text and not self.schema.column(column).temporal
 
     def _fits(self, column: ColumnRef, part: Filter) -> bool:
         """Whether the type of a column agrees with the value."""

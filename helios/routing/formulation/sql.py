@@ -183,5 +183,5 @@ class _Renderer:
         if operator in (Operator.IN, Operator.NOT_IN):
             return f"{left} {operator.upper()} ({', '.join(map(literal, condition.values))})"
         if operator in (Operator.IS_NULL, Operator.NOT_NULL):
-            return f"{left} {operator.upper()}"
+            return f"{self.shown(condition.term, several)} {operator.upper()}"
         return f"{left} {operator.value} {literal(condition.values[0])}"

@@ -10,12 +10,12 @@ from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.linking import WHEN, Link, says_an_end
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Operator
-from helios.routing.formulation.schema import ColumnView, SchemaView
+from helios.routing.formulation.schema import PRICES, ColumnView, SchemaView
 from helios.routing.formulation.words import lemma, stem
 
-SMALL = frozenset(("be", "been", "yet", "still", "also", "already", "since", "now", "the", "our", "all", "any"))
+SMALL = frozenset(("be", "been", "yet", "we", "still", "also", "already", "since", "now", "the", "our", "all", "any"))
 """Words that may stand between a negation or a verb and what is said of something."""
-GONE = frozenset(("left", "gone", "leave", "retired", "resigned", "ended"))
+GONE = frozenset(("left", "gone", "leave", "retired", "resigned", "ended", "stopped"))
 """Words for what has come to an end."""
 CURRENT = frozenset(("current", "currently", "present", "existing"))
 """Words for what has not."""
@@ -35,6 +35,11 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     while left:
         piece = left.pop(0)
         following = left[0] if left else None
+        if piece.text == "free" and found and (gone := _free(piece, tables, schema)):
+            found += gone
+            while left and left[0].text in ("of", "charge"):
+                del left[0]
+            continue
         if piece.text == "out" and left[:1] and left[0].text == "of" and (gone := _out_of(left[1:2], tables, schema)):
             found += gone
             del left[:2]
@@ -78,12 +83,24 @@ def _out_of(following: Sequence[Piece], tables: Sequence[str], schema: SchemaVie
         link = Link(piece.start, piece.end, STATED, column.ref.table, column.ref, column.flag[1])
         return [replace(piece, cue=Cue.VALUE, links=(link,))]
     link = Link(piece.start, piece.end, STATED, column.ref.table, column.ref)
+    return _nothing_of(piece, link)
+
+
+def _free(piece: Piece, tables: Sequence[str], schema: SchemaView) -> list[Piece]:
+    """ "Free of charge" as the only price of what is spoken of that is 0."""
+    own = [c for table in tables[:1] for c in schema.tables[table].columns if c.amount and set(c.words) & set(PRICES)]
+    elsewhere = piece.cue == Cue.COLUMN and not any(link.table in tables[:1] for link in piece.links)
+    if len(own) != 1 or not (piece.cue == Cue.WORD or elsewhere):
+        return []
+    link = Link(piece.start, piece.end, STATED, own[0].ref.table, own[0].ref)
+    return _nothing_of(piece, link)
+
+
+def _nothing_of(piece: Piece, link: Link) -> list[Piece]:
+    """ "Whose stock is 0", as pieces."""
     whose = Piece(Cue.RELATIVE, piece.start, piece.start, "whose")
-    return [
-        whose,
-        replace(piece, cue=Cue.COLUMN, links=(link,)),
-        Piece(Cue.NUMBER, piece.end, piece.end, "0", number=0.0),
-    ]
+    none = Piece(Cue.NUMBER, piece.end, piece.end, "0", number=0.0)
+    return [whose, replace(piece, cue=Cue.COLUMN, links=(link,)), none]
 
 
 def _not_done(left: Sequence[Piece], tables: Sequence[str], schema: SchemaView) -> tuple[int, Piece] | None:
@@ -142,7 +159,8 @@ def _said_of(before: Sequence[Piece], piece: Piece, left: Sequence[Piece]) -> bo
 
 def _stands_alone(left: Sequence[Piece]) -> bool:
     """Whether nothing but what was left follows: "left the company, and when"."""
-    rest = [p for p in left if not (p.cue == Cue.WORD and p.text in (*SMALL, "us", "company", "firm", "club", "team"))]
+    small = (*SMALL, "us", "company", "firm", "club", "team")
+    rest = [p for p in left if not (p.text.endswith("ing") or (p.cue == Cue.WORD and p.text in small))]
     return not rest or rest[0].cue in BEHIND
 
 
