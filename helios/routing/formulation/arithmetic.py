@@ -11,7 +11,7 @@ from helios.routing.formulation.dates import written
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Computed, Sign
-from helios.routing.formulation.schema import ColumnView, SchemaView
+from helios.routing.formulation.schema import PRICES, ColumnView, SchemaView
 from helios.routing.formulation.superlatives import MANY
 from helios.routing.formulation.words import FUNCTION_WORDS, lemma, similarity
 
@@ -22,6 +22,10 @@ SIGNS = {
 """What people say between two numbers."""
 TOGETHER = ("together", "combined", "added", "both", "summed")
 """What people say behind two numbers that are added."""
+LIMITS = ("reorder", "minimum", "maximum", "target", "limit", "threshold")
+"""What names of columns say of how much there is to be."""
+HOLDINGS = ("stock", "quantity", "hand", "level", "balance")
+"""What names of columns say of how much there is."""
 ALIKE = 0.6
 """How much a word must say of a date's name."""
 WORTH = 0.9
@@ -30,7 +34,7 @@ WORTH = 0.9
 
 def computed(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     """The pieces with two columns that are added, taken from one another or multiplied as one mention."""
-    return _days(_signed(list(pieces), schema), schema)
+    return _stock_worth(_against_limits(_days(_signed(list(pieces), schema), schema), schema), schema)
 
 
 def _signed(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
@@ -120,6 +124,48 @@ def _days(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
     mention = replace(mention, start=pieces[place].start, end=pieces[place].end)
     before = [replace(p, cue=Cue.ASK, text="what", payload=None) if p.cue == Cue.COUNT else p for p in pieces[:place]]
     return [*before, mention, *pieces[pieces.index(closing) + 1 :]]
+
+
+def _against_limits(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
+    """ "Below their reorder level", "under minimum stock": what is held is compared with its limit."""
+    for place, piece in enumerate(pieces):
+        at = next((n for n in range(place + 1, len(pieces)) if pieces[n].text not in ("the", "their", "its")), None)
+        before = next((p for p in reversed(pieces[:place]) if p.cue != Cue.WORD), None)
+        if piece.cue != Cue.COMPARE or at is None or pieces[at].cue != Cue.COLUMN or before is None:
+            continue
+        limit = next((schema.column(link.column) for link in pieces[at].columns if link.column is not None), None)
+        if before.cue not in (Cue.TABLE, Cue.RELATIVE) or limit is None or not set(limit.words) & set(LIMITS):
+            continue
+        others = [column for column in schema.tables[limit.ref.table].amounts if not set(column.words) & set(LIMITS)]
+        held = [column for column in others if set(column.words) & set(HOLDINGS)]
+        if len(held) == 1:
+            link = Link(piece.start, piece.start, WORTH, limit.ref.table, held[0].ref)
+            whose = Piece(Cue.RELATIVE, piece.start, piece.start, "whose")
+            column = Piece(Cue.COLUMN, piece.start, piece.start, held[0].words[0], links=(link,))
+            return [*pieces[:place], whose, column, *pieces[place:]]
+    return pieces
+
+
+def _stock_worth(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
+    """ "What is the stock worth": what is held at its only price, or at cost where that is said."""
+    place = next((n for n, p in enumerate(pieces) if p.cue == Cue.COLUMN and "stock" in p.text.lower().split()), None)
+    worth = next((n for n, p in enumerate(pieces) if lemma(p.text) in ("worth", "value")), None)
+    if place is None or worth is None:
+        return pieces
+    said = {word for p in pieces for word in p.text.lower().split()}
+    for link in pieces[place].columns:
+        held = schema.column(link.column) if link.column is not None else None
+        if held is None or not held.amount or set(held.words) & set(LIMITS):
+            continue
+        prices = [c for c in schema.tables[link.table].amounts if set(c.words) & set(PRICES) and c != held]
+        told = [column for column in prices if said & set(column.words)]
+        price = told if len(told) == 1 else prices
+        if len(price) == 1:
+            mention = replace(_mention(pieces[place], pieces[place], held, price[0], Sign.TIMES), payload=Aggregate.SUM)
+            summed = Piece(Cue.AGGREGATE, mention.start, mention.start, "total", Aggregate.SUM)
+            rest = [p for n, p in enumerate(pieces) if n > place and n != worth]
+            return [*pieces[:place], summed, mention, *rest]
+    return pieces
 
 
 def _named(pieces: Sequence[Piece]) -> list[str]:

@@ -24,7 +24,7 @@ NAMED_SPAN = re.compile(
     re.IGNORECASE,
 )
 MONTHS_IN_BRACKETS = re.compile(
-    rf"\b(?:in|during|over) the {SEASON}(?: months)? of (\d{{4}}),? "
+    rf"\b(?:in|during|over) (?:the )?{SEASON}(?: months)?(?: of)? (\d{{4}}),? "
     rf"\(?({MONTH}) (?:to|until|till|-|–) ({MONTH})\)?",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece, text_before
-from helios.routing.formulation.plan import Aggregate, ColumnRef
+from helios.routing.formulation.plan import Aggregate, ColumnRef, Computed
 from helios.routing.formulation.schema import JOINED, MANY, UNIT_SHORT, SchemaView, units_of
 from helios.routing.formulation.superlatives import MANY as MOST
 from helios.routing.formulation.takings import IN, OUT, PAID, likeliest_amount
@@ -32,7 +32,7 @@ UNIT, MONEY, QUANTITY = 0.75, 0.8, 0.8
 def measured(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     """The pieces with measures that no column is named for as mentions of the columns that hold them."""
     found = [piece if text_before(pieces, piece) in A_UNIT else _unit(piece, schema) for piece in pieces]
-    return _how_many_of(_money(found, schema), schema)
+    return _by_kind(_how_many_of(_money(_taken_in(found, schema), schema), schema), schema)
 
 
 def _unit(piece: Piece, schema: SchemaView) -> Piece:
@@ -49,6 +49,38 @@ def _mention(piece: Piece, columns: Sequence[ColumnRef], score: float) -> Piece:
     """A mention of columns whose sum is meant wherever there are several rows."""
     links = tuple(Link(piece.start, piece.end, score, column.table, column, whole=False) for column in columns)
     return replace(piece, cue=Cue.COLUMN, payload=Aggregate.SUM, links=links)
+
+
+def _taken_in(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
+    """ "How much did we take in day fees": the amount that is named, not all that was taken."""
+    for place, piece in enumerate(pieces):
+        made = piece.cue == Cue.COLUMN and any(isinstance(link.column, Computed) for link in piece.links)
+        rest = [n for n in range(place + 1, len(pieces)) if pieces[n].text not in ("of", "we", "in", "you", "they")]
+        named = pieces[rest[0]] if rest else None
+        if not made or named is None or named.cue != Cue.COLUMN:
+            continue
+        if any(link.whole and link.column and schema.column(link.column).amount for link in named.columns):
+            return [*pieces[:place], replace(named, payload=Aggregate.SUM), *pieces[rest[0] + 1 :]]
+    return pieces
+
+
+def _by_kind(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
+    """ "Shop takings by payment method": an amount that a question begins with, by what is no amount."""
+    at = next((n for n, p in enumerate(pieces) if p.cue not in (Cue.ASK, Cue.WORD)), None)
+    if at is None or [p.cue for p in pieces[at : at + 3]] != [Cue.COLUMN, Cue.PREPOSITION, Cue.COLUMN]:
+        return pieces
+    amount, by, kind = pieces[at : at + 3]
+    said, other = (piece.columns[0].column for piece in (amount, kind))
+    if (
+        by.text != "by"
+        or said is None
+        or other is None
+        or not schema.column(said).amount
+        or schema.column(other).amount
+    ):
+        return pieces
+    summed = replace(amount, payload=Aggregate.SUM)
+    return [*pieces[:at], summed, replace(by, cue=Cue.EACH, text="per"), *pieces[at + 2 :]]
 
 
 def _money(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
@@ -92,22 +124,24 @@ def _more_than(
     """ "(brought in) more than £500 in fares", "(spent) over £90 in all": the sum of an amount is compared."""
     at = rest.index(number) + 1
     total = any(p.text in ALTOGETHER for p in rest[at:])
-    named = _named_amount(rest[at : at + 2], schema)
+    named = _named_amount(rest[at : at + 3], schema)
+    taken = next((n for n in range(at, at + 3) if n < len(rest) and rest[n].cue == Cue.COLUMN), at) + 1 - at
     column = named or likely
     if column is None or not (total or _of_many(column, tables, schema)):
         return []
     mention = _mention(replace(piece, start=number.end, end=number.end), [column], MONEY)
     summed = Piece(Cue.AGGREGATE, mention.end, mention.end, ALTOGETHER[0], Aggregate.SUM)
-    later = [p for p in rest[at + (2 if named else 0) :] if p.text not in ALTOGETHER]
+    later = [p for p in rest[at + (taken if named else 0) :] if p.text not in ALTOGETHER]
     return [*rest[:at], mention, summed, *_told(later, mention)]
 
 
 def _named_amount(following: Sequence[Piece], schema: SchemaView) -> ColumnRef | None:
     """The amount that "in fares" names."""
-    if [p.cue for p in following] == [Cue.PREPOSITION, Cue.COLUMN] and following[0].text == "in":
-        link = following[1].columns[0]
-        if link.column is not None and link.score > 0.9 and schema.column(link.column).amount:
-            return link.column
+    named = [p for p in following[1:] if p.cue != Cue.TABLE][:1]
+    if following[:1] and following[0].text == "in" and named and named[0].cue == Cue.COLUMN:
+        amounts = [link.column for link in named[0].columns if link.column and schema.column(link.column).amount]
+        whole = any(link.whole for link in named[0].columns)
+        return amounts[0] if amounts and (whole or len(amounts) == 1) else None
     return None
 
 
@@ -121,14 +155,19 @@ def _of_many(column: ColumnRef, tables: Sequence[str], schema: SchemaView) -> bo
 
 def _spends(piece: Piece) -> bool:
     """Whether a word says that money is spent or taken, and names no column in full."""
-    named = piece.cue in (Cue.COLUMN, Cue.TABLE) and not any(link.score > 0.9 for link in piece.links)
+    own = [link for link in piece.links if not isinstance(link.column, Computed)]
+    named = piece.cue in (Cue.COLUMN, Cue.TABLE) and not any(link.score > 0.9 for link in own)
     known = piece.cue == Cue.WORD or named
     return known and " " not in piece.text and stem(lemma(piece.text)) in OUT | IN | PAID
 
 
 def _told(rest: list[Piece], mention: Piece) -> list[Piece]:
-    """ "... and how much it spent", ", and what did each cost": the amount is asked for as well."""
+    """ "... and how much it spent", ", and what did each cost", "name and amount": it is asked for as well."""
     for place, piece in enumerate(rest):
+        listed = place > 0 and rest[place - 1].cue in (Cue.AND, Cue.COMMA) and piece.text in ("amount", "total", "sum")
+        if listed and piece.cue in (Cue.COLUMN, Cue.AGGREGATE, Cue.WORD):
+            again = replace(mention, start=piece.start, end=piece.end)
+            return [*rest[:place], again, *rest[place + 1 :]]
         tail = [p.text for p in rest[place + 1 :] if p.cue not in (Cue.END, Cue.COMMA)]
         asks = tail[:2] == ["how", "much"] or (tail[:1] == ["what"] and "each" in tail)
         if piece.cue in (Cue.AND, Cue.COMMA) and asks and len(tail) <= 6:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from helios.routing.formulation.cues import Cue
-from helios.routing.formulation.draft import Draft
-from helios.routing.formulation.plan import Aggregate, ColumnRef, Join, Plan, Term
+from helios.routing.formulation.draft import Draft, Item
+from helios.routing.formulation.plan import NULL_TESTS, Aggregate, ColumnRef, Join, Plan, Term
 from helios.routing.formulation.restrictions import Restrictions
 from helios.routing.formulation.schema import SchemaView, TableView
 from helios.routing.formulation.words import lemma, stem
@@ -89,7 +89,8 @@ class Names(Restrictions):
         first = next((p for p in self.draft.pieces if p.cue != Cue.WORD), None)
         chosen = [
             item for item in self.draft.select
-            if item.aggregate is None and not item.provisional
+            if item.aggregate is None and not item.provisional and item.grade is None
+            and not self._said_of(item)
             and (item.piece is None or item.piece.payload is not Aggregate.SUM)
         ]  # fmt: skip
         if first is None or first.cue != Cue.ASK or first.text != "who" or chosen:
@@ -102,6 +103,9 @@ class Names(Restrictions):
         absent = [link.table for piece, _ in self.draft.absent for link in piece.columns[:1]]
         if not spoken and absent and self._people(self.schema.tables[absent[0]]):
             return self._naming(absent[0])
+        dated = bool(self.draft.select) and all(map(self._said_of, self.draft.select))
+        if dated and spoken[:1] and spoken[0] in people:
+            return self._naming(spoken[0])  # "who has left, and when"
         if not spoken or any(table in people for table in spoken):
             return None
         ways = {name: path for name in people if (path := self.schema.path(spoken[:1], name, self.said))}
@@ -116,6 +120,11 @@ class Names(Restrictions):
         has = len(nearest) == 1 and lengths[0] == 1 and any(p.text in ("has", "have") for p in self.draft.pieces[1:2])
         meant = nearest if alone or has else told
         return self._naming(meant[0]) if len(meant) == 1 else None
+
+    def _said_of(self, item: Item) -> bool:
+        """Whether a date is asked for beside what was done then: "who has left, and when"."""
+        done = {self.settled.of(part) for part in self.draft.filters if part.operator in NULL_TESTS}
+        return self.settled.of(item) in done - {None}
 
     def _tells(self, join: Join) -> bool:
         """Whether the question's verbs name a table or a column on a way."""

@@ -14,6 +14,8 @@ GRADED = 0.6
 """What "best paid" or "most expensive" is worth beside a column that is called by a word of it."""
 PARTLY = 0.6
 """A score of a name below which a word that is stored as it stands is that value."""
+ADJECTIVE = 1.0
+"""What a value is worth that says of what kind the things are whose table follows."""
 PERHAPS = 0.3
 """What a value is worth that is written like a part of a name."""
 TOGETHER = 0.2
@@ -63,11 +65,14 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
     for link in links:
         if not (asks is not None and asks.cue in (Cue.ASK, Cue.COUNT, Cue.AGGREGATE) and link.start < len(asks.words)):
             spans.setdefault((link.start, link.end), []).append(link)
+    nouns = {(link.start, link.table) for link in links if link.column is None and link.whole}
     by_start: dict[int, list[tuple[int, float, Piece]]] = {}
     for (start, end), group in spans.items():
         for worth, piece in _linked(tokens, start, end, group):
             if piece.cue == Cue.VALUE and end == start + 1 and (start, end) in named and _written_otherwise(piece):
                 worth = PERHAPS
+            elif piece.cue == Cue.VALUE and any(end == at and _all_of(piece, table) for at, table in nouns):
+                worth = max(worth, ADJECTIVE)  # "finished jobs", where a job is finished by somebody too
             by_start.setdefault(start, []).append((end, worth, piece))
     best: list[tuple[float, list[Piece]]] = [(0.0, [])] * (len(tokens) + 1)
     whole = {link.start for link in links if link.whole and link.column is not None and not link.is_value}
@@ -87,6 +92,11 @@ def cut(tokens: Sequence[Token], links: Sequence[Link]) -> list[Piece]:
             options.append((worth + best[end][0], [piece, *best[end][1]]))
         best[start] = max(options, key=lambda option: option[0])
     return _listed(best[0][1], tokens)
+
+
+def _all_of(piece: Piece, table: str) -> bool:
+    """Whether a word in small letters is a value of a table, just as it is stored, and of no other."""
+    return all(link.table == table and str(link.value) == piece.text for link in piece.values)
 
 
 def _listed(pieces: list[Piece], tokens: Sequence[Token]) -> list[Piece]:

@@ -67,7 +67,9 @@ class _Planner(Names):
         if (who := self._who()) is not None:
             items = self.draft.select
             told = any(item.aggregate or (item.piece and item.piece.payload is Aggregate.SUM) for item in items)
-            select = [Term(who), *(term for term in select if told and term.aggregate is not None)]
+            asked = [self.settled.of(item) for item in items if item.grade is not None or self._said_of(item)]
+            beside = [term for term in select if (told and term.aggregate is not None) or term.column in asked]
+            select = [Term(who), *beside]
             group = group or (self._entity(select) if told else [])
         elif self._asks_who() and having and select and all(term.aggregate is not None for term in select):
             raise PlanError("who it is stands in no column")

@@ -270,6 +270,24 @@ class _Reader(SuperlativeReader):
                 self.mode = Mode.SELECT  # "songs with their lengths and titles"
                 for item in self.draft.select[:1]:
                     item.provisional = item.provisional and len(self.draft.select) > 1
+        elif piece.text == "with" and self._listed_behind():
+            self.mode = Mode.SELECT
+            for item in self.draft.select[:1]:
+                item.provisional = False
+
+    def _listed_behind(self) -> bool:
+        """Whether a request lists columns: "list the courses with start date and fee, earliest first"."""
+        first = self.pieces[0]
+        if not (first.cue == Cue.ASK and first.text in REQUESTS) or len(self.draft.select) != 1:
+            return False
+        cues = [p.cue for p in self.pieces[self.i :] if p.text not in ("the", "their", "its")]
+        count = 0
+        while cues[:1] == [Cue.COLUMN]:
+            count += 1
+            cues = cues[1:]
+            while cues[:1] in ([Cue.COMMA], [Cue.AND]) and cues[1:2] in ([Cue.COLUMN], [Cue.AND]):
+                cues = cues[1:]
+        return count > 1 and (not cues or cues[0] in (Cue.END, Cue.COMMA))
 
     def _preposition(self, piece: Piece) -> None:
         self.after_of = not self._ranked_by(piece)

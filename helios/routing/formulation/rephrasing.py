@@ -53,6 +53,7 @@ LEFT_OUT = re.compile(
     re.IGNORECASE,
 )
 """What a question ends with that leaves something out: "cancelled ones not counted"."""
+DAY_DONE = re.compile(r"\bthe (?:day|date) (?:it|they|he|she|each) (?:was|were) (\w+)", re.IGNORECASE)
 IN_ALL = re.compile(r"\b(?:all told|all together|in all(?=\s*(?:[,.;?!]|and\b|$)))", re.IGNORECASE)
 RUNS_OUT = re.compile(
     r"\b(?:runs?|running|ran) out(?= (?:before|after|on|in|by|between|since|this|next)\b)", re.IGNORECASE
@@ -75,7 +76,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
     if money:
         text = TAKEN_MORE.sub("have total revenue of", HOW_MUCH_TAKEN.sub(r"what is the total revenue of \1", text))
-    text = LEFT_OUT.sub(r", not counting \1", NONE_LEFT_OUT.sub("", text))
+    text = LEFT_OUT.sub(r", not counting \1", NONE_LEFT_OUT.sub("", DAY_DONE.sub(r"the \1 date", text)))
     text = with_whole_dates(RUNS_OUT.sub("expires", IN_ALL.sub("in total", text)))
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))

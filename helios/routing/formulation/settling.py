@@ -94,7 +94,8 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
         given = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(map(_one, ps))}
         within = {o.column for o, (ps, _) in zip(choice, options, strict=True) if any(map(_spanned, ps))}
         score -= SELF * len(selected & given - within)
-        score += SELF * len({column for column in selected & within if schema.column(column).temporal})
+        days = (schema.column(column) for column in selected & within)
+        score += SELF * sum(day.temporal and not day.numeric for day in days)
         chosen = [(part, o) for (sharing, _), o in zip(options, choice, strict=True) for part in sharing]
         columns = {id(part): option.column for part, option in chosen}
         flipped = frozenset(id(part) for part, option in chosen if option.flipped)
@@ -204,7 +205,8 @@ class _Surroundings:
         table = self.schema.tables[near.tables[0]]
         if lemma(piece.text) in ("name", "full name") and table.naming is not None:
             yield Option(table.naming.ref, 0.9 + NEAREST, 0.9)
-        if lemma(piece.text) == "id" and len(table.keys) == 1:
+        numbered = lemma(piece.text) == "number" and near.end == piece.start
+        if (lemma(piece.text) == "id" or numbered) and len(table.keys) == 1:
             yield Option(table.keys[0].ref, 0.85 + NEAREST, 0.85)
 
     def _filter_options(self, part: Filter) -> list[Option]:

@@ -62,7 +62,7 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
                 found.append(piece)
         elif _said_of(found, piece, left) and (columns := _when(piece, tables[:1], schema)):
             found.append(_state(piece, columns, Operator.NOT_NULL))  # "which bookings were cancelled"
-        elif piece.text in GONE and _had(found) and (ends := _endings(tables, schema)) and _stands_alone(left):
+        elif piece.text in GONE and _had(found) and (ends := _endings(piece, tables, schema)) and _stands_alone(left):
             found.append(_state(piece, ends[:1], Operator.NOT_NULL))
         else:
             found.append(piece)
@@ -111,7 +111,8 @@ def _not_done(left: Sequence[Piece], tables: Sequence[str], schema: SchemaView) 
         verb = piece.cue in (Cue.WORD, Cue.COLUMN) and " " not in piece.text and _past(piece.text)
         columns = _when(piece, tables, schema) if verb else []
         behind = BEHIND if place else BEHIND[:4]
-        ends = not left[place + 1 :] or left[place + 1].cue in behind
+        later = [p for p in left[place + 1 :] if not (p.cue == Cue.WORD and p.text in SMALL)]
+        ends = not later or later[0].cue in behind
         dated = any(p.cue in (Cue.VALUE, Cue.NUMBER, Cue.COMPARE) for p in left[place + 1 : place + 3])
         return (place, _state(piece, columns, Operator.IS_NULL)) if columns and ends and not dated else None
     return None
@@ -135,8 +136,12 @@ def _when(piece: Piece, tables: Sequence[str], schema: SchemaView) -> list[Colum
     return found if len(found) == 1 else []
 
 
-def _endings(tables: Sequence[str], schema: SchemaView) -> list[ColumnView]:
-    return [column for table in tables[:1] for column in schema.tables[table].columns if says_an_end(column)]
+def _endings(piece: Piece, tables: Sequence[str], schema: SchemaView) -> list[ColumnView]:
+    """The columns of ends of what is spoken of; where nothing is, the only one that is called so."""
+    columns = [column for table in tables[:1] for column in schema.tables[table].columns]
+    found = [column for column in (columns if tables else schema.columns()) if says_an_end(column)]
+    called = [column for column in found if stem(column.words[0]) == stem(lemma(piece.text))]
+    return found if tables else called if len(called) == 1 else []  # "who has left"
 
 
 def _had(before: Sequence[Piece]) -> bool:
