@@ -57,7 +57,8 @@ def _taken_in(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
         made = piece.cue == Cue.COLUMN and any(isinstance(link.column, Computed) for link in piece.links)
         rest = [n for n in range(place + 1, len(pieces)) if pieces[n].text not in ("of", "we", "in", "you", "they")]
         named = pieces[rest[0]] if rest else None
-        if not made or named is None or named.cue != Cue.COLUMN:
+        taken = rest and {"we", "in", "you", "they"} & {p.text for p in pieces[place + 1 : rest[0]]}
+        if not made or not taken or named is None or named.cue != Cue.COLUMN:
             continue
         if any(link.whole and link.column and schema.column(link.column).amount for link in named.columns):
             return [*pieces[:place], replace(named, payload=Aggregate.SUM), *pieces[rest[0] + 1 :]]

@@ -22,6 +22,7 @@ PAID = frozenset(
 )
 ASKED = re.compile(
     r"^\W*(?:list )?(?:and |so )?(?:how much(?: money)?|what (?:did|do|have|has) (?:we|i|you|they)|"
+    r"what (?:did|do|have|has) (?=.*\b(?:in total|altogether|overall)\b)|"
     r"(?:the )?total (?:amount )?(?:given|paid|spent|taken|raised|earned|received))\b",
     re.IGNORECASE,
 )
