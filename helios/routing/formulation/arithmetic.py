@@ -20,7 +20,7 @@ SIGNS = {
     "multiplied by": Sign.TIMES,
 }  # fmt: skip
 """What people say between two numbers."""
-TOGETHER = ("together", "combined", "added", "both", "summed")
+TOGETHER = ("together", "combined", "added", "summed")
 """What people say behind two numbers that are added."""
 LIMITS = ("reorder", "minimum", "maximum", "target", "limit", "threshold")
 """What names of columns say of how much there is to be."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Set
 from itertools import takewhile
 
-from helios.routing.formulation.words import FUNCTION_WORDS, lemma
+from helios.routing.formulation.words import FUNCTION_WORDS, IRREGULAR, lemma
 from helios.routing.phrases import WORD, is_statement
 
 ASKING = frozenset((
@@ -56,6 +56,13 @@ def names_rows(question: str, called: Set[str]) -> bool:
     """
     words = [word.lower() for word in WORD.findall(question)]
     start = list(takewhile(lambda word: word not in FUNCTION_WORDS, words))
-    nouns = [word for word in start[:OPENING] if lemma(word) != word and lemma(word) in called]
+    nouns = [at for at, word in enumerate(start[:OPENING]) if lemma(word) != word and lemma(word) in called]
+    if not nouns or not _goes_on(words[nouns[0] + 1 :][:1]):
+        return False
     verbs = (place for place, word in enumerate(words) if word in FINITE)
-    return bool(nouns) and all(words[place - 1] in RELATIVES or "whose" in words[:place] for place in verbs)
+    return all(words[place - 1] in RELATIVES or "whose" in words[:place] for place in verbs)
+
+
+def _goes_on(following: list[str]) -> bool:
+    """Whether what stands behind a noun says more of it and is no verb of a claim."""
+    return all(word in FUNCTION_WORDS or word.endswith(("ed", "ing")) or word in IRREGULAR for word in following)

@@ -8,6 +8,7 @@ schema and the data.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from threading import Lock
 
 from helios.errors import SourceError
@@ -20,6 +21,7 @@ from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import with_dates
 from helios.routing.formulation.doubt import far_values, undated, unmet_cues, unplaced
+from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.features import table_features
 from helios.routing.formulation.linking import (
     Link,
@@ -45,6 +47,7 @@ from helios.routing.formulation.shares import with_shares
 from helios.routing.formulation.sql import render
 from helios.routing.formulation.states import with_states
 from helios.routing.formulation.words import FUNCTION_WORDS, Token, tokenise
+from helios.routing.phrases import is_statement
 from helios.sources.base import Source, ValueHit
 from helios.sources.descriptor import RelationalSchema
 
@@ -139,7 +142,7 @@ def tried(
 
 def _without_empty(plan: Plan, result: ResultSet) -> Plan | None:
     """A plan of groups or of different values without those that have none; None where all have."""
-    listed = plan.group or (plan.distinct and len(plan.select) == 1)
+    listed = (plan.group or (plan.distinct and len(plan.select) == 1)) and not any(term.share for term in plan.select)
     if not listed or plan.combined is not None or plan.each or len(result.columns) != len(plan.select):
         return None
     empty = [
@@ -168,7 +171,7 @@ def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
     """Plans that a question may mean, best first; none for words that ask nothing."""
-    schema = spelt_out(schema, tokenise(question))
+    schema, fragment = spelt_out(schema, tokenise(question)), is_statement(question)
     request = requested(question, schema.called)
     if request is None:
         return []
@@ -185,12 +188,26 @@ def read_question(
     readings: dict[str, Reading] = {}
     for settled in settle(draft, schema):
         plan = make_plan(draft, settled, schema)
+        if plan is not None and fragment and not _orders_or_groups(plan, draft):
+            continue
         if plan is not None and str(plan) not in readings and not undated(draft, plan):
             readings[str(plan)] = Reading(
                 plan, settled, tuple(unplaced(draft, settled)), unread, tuple(unmet_cues(draft, plan)),
                 far_values(draft, settled), tuple(draft.pieces), _other_joins(plan, schema),
             )  # fmt: skip
     return list(readings.values())
+
+
+def _orders_or_groups(plan: Plan, draft: Draft) -> bool:
+    """Whether a plan does what "by", "per" and "with a" say in words without a verb: "orders by status"; and selects
+    anything but what its conditions leave one value of."""
+    said = [piece.text for piece in draft.pieces]
+    met = {one.term.column for some in plan.where for one in some}
+    if all(term.aggregate is None and term.column in met for term in plan.select):
+        return False  # "vehicles bought in 2021" asks for vehicles
+    divided = any(text in ("by", "per", "for each", "in each") for text in said)
+    meant = bool(plan.group or plan.order) or not divided
+    return meant and (bool(plan.where) or not any(a == "with" and b in ("a", "an") for a, b in pairwise(said)))
 
 
 def pieces_of(tokens: Sequence[Token], links: Sequence[Link], schema: SchemaView) -> list[Piece]:

@@ -6,6 +6,7 @@ most" one of the amounts that are spent, and "how many lamps" one of the quantit
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.linking import Link
@@ -14,12 +15,14 @@ from helios.routing.formulation.plan import Aggregate, ColumnRef, Computed
 from helios.routing.formulation.schema import JOINED, MANY, UNIT_SHORT, SchemaView, units_of
 from helios.routing.formulation.superlatives import MANY as MOST
 from helios.routing.formulation.takings import IN, OUT, PAID, likeliest_amount
-from helios.routing.formulation.words import lemma, stem
+from helios.routing.formulation.words import FUNCTION_WORDS, lemma, stem
 
 A_UNIT = ("per", "a", "an", "each")
 """Words before a unit that something costs: a price per kilo."""
 SPENDING = ("spending", "spend", "taking", "takings", "earnings", "outgoings", "expenditure", "money", "income")
 """What people call money that was spent or taken, where a total of it is asked for."""
+MOVES = ("sell", "use", "order", "buy", "deliver", "ship", "supply", "fit", "need")
+"""Verbs that say that some of a thing went somewhere."""
 ALTOGETHER = ("in total", "altogether", "overall")
 BETWEEN = ("in", "us", "out", "me", "for", "with")
 """Words between a verb of money and how much it was."""
@@ -191,6 +194,9 @@ def _how_many_of(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
         column = _quantity(thing, pieces, schema)
         if column is None or (unit is not None and not _measures(unit, column)):
             continue
+        later = pieces[pieces.index(thing) + 1 :]
+        if not _happens(later, column, schema):
+            continue
         mention = _mention(replace(thing, start=piece.end, end=piece.end), [column], QUANTITY)
         return [*pieces[: place + 1], mention, thing, *_without_verb(pieces[pieces.index(thing) + 1 :])]
     return pieces
@@ -199,6 +205,16 @@ def _how_many_of(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
 def _is_done(pieces: Sequence[Piece], thing: Piece) -> bool:
     """Whether what follows a thing says what was done with it."""
     return next((p.text for p in pieces if p.start >= thing.end), "") in ("do", "did", "have", "has", "be")
+
+
+def _happens(later: Sequence[Piece], column: ColumnRef, schema: SchemaView) -> bool:
+    """Whether it is said what rows of quantities are made by: sold, used, or what their table is called by."""
+    clause = list(takewhile(lambda p: p.cue not in (Cue.PREPOSITION, Cue.END, Cue.COMMA), later))
+    verbs = [lemma(word) for p in clause for word in p.text.lower().split() if word not in FUNCTION_WORDS]
+    table = schema.tables[column.table]
+    own = {*table.words, *schema.column(column).words, *(w for c in table.columns if c.temporal for w in c.words)}
+    near = {word for j in schema.joins.get(column.table, ()) for word in schema.tables[j.right.table].words}
+    return any(verb in MOVES or any(_alike(word, verb) for word in own | near) for verb in verbs)
 
 
 def _measures(unit: Piece, column: ColumnRef) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft, Item
-from helios.routing.formulation.plan import NULL_TESTS, Aggregate, ColumnRef, Join, Plan, Term
+from helios.routing.formulation.plan import Aggregate, ColumnRef, Join, Plan, Term
 from helios.routing.formulation.restrictions import Restrictions
 from helios.routing.formulation.schema import SchemaView, TableView
 from helios.routing.formulation.words import lemma, stem
@@ -123,8 +123,9 @@ class Names(Restrictions):
 
     def _said_of(self, item: Item) -> bool:
         """Whether a date is asked for beside what was done then: "who has left, and when"."""
-        done = {self.settled.of(part) for part in self.draft.filters if part.operator in NULL_TESTS}
-        return self.settled.of(item) in done - {None}
+        done = {self.settled.of(part) for part in self.draft.filters}
+        column = self.settled.of(item)
+        return column is not None and column in done and self.schema.column(column).temporal
 
     def _tells(self, join: Join) -> bool:
         """Whether the question's verbs name a table or a column on a way."""

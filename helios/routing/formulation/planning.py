@@ -1,6 +1,6 @@
 """From a draft whose columns are settled to a plan: joins, groups, exclusions and set operations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from helios.routing.formulation.cues import Cue
@@ -67,7 +67,8 @@ class _Planner(Names):
         if (who := self._who()) is not None:
             items = self.draft.select
             told = any(item.aggregate or (item.piece and item.piece.payload is Aggregate.SUM) for item in items)
-            asked = [self.settled.of(item) for item in items if item.grade is not None or self._said_of(item)]
+            states = [item for item in items if item.piece is not None and item.piece.cue == Cue.STATE]
+            asked = [self.settled.of(item) for item in items if item.grade is not None or item in states]
             beside = [term for term in select if (told and term.aggregate is not None) or term.column in asked]
             select = [Term(who), *beside]
             group = group or (self._entity(select) if told else [])
@@ -85,7 +86,8 @@ class _Planner(Names):
             return None
         each = self._best_of_each(select, orders, having)
         part = self._part(entity) if self.draft.share is not None else ()
-        select = [Term(None, Aggregate.SHARE, share=part) if part and term == ROWS else term for term in select]
+        if part:
+            select, group = [Term(None, Aggregate.SHARE, share=part)], []
         where, absent = self._where(entity)
         if self.draft.never is not None and not absent and (unused := self._unused(entity)) is not None:
             absent[unused] = []
@@ -196,18 +198,30 @@ class _Planner(Names):
     def _part(self, entity: str) -> tuple[tuple[Condition, ...], ...]:
         """What a percentage is of, which the other rows need not meet; PlanError where rows would count twice."""
         filters, absent = self.draft.filters, self.draft.absent
-        said = [part for part in filters if self._starts(part) >= (self.draft.share or 0)] or filters
+        said = [part for part in filters if self._starts(part) >= (self.draft.share or 0)]
         self.draft = replace(self.draft, filters=said)
         conditions, without = self._where(entity)
         exclusions = [self._exclusion(entity, table, some) for table, some in without.items()]
         self.draft = replace(self.draft, filters=[part for part in filters if part not in said], absent=[])
         tables = {c.term.column.table for some in conditions for c in some if c.term.column is not None}
-        if self.counts or any(self._many(entity, table) for table in tables - {entity}):
-            raise PlanError("rows of another table are no percentage of these")
+        if self.counts or self.draft.groups or (absent and not without):
+            raise PlanError("what the percentage is of is not said")
+        if tables - {entity}:
+            conditions = [(self._among(entity, tables, conditions),)]
         found = (*conditions, *((one,) for one in exclusions if one is not None))
-        if not found or (absent and not without):
+        if not found:
             raise PlanError("what the percentage is of is not said")
         return found
+
+    def _among(
+        self, entity: str, tables: Iterable[str], conditions: Sequence[tuple[Condition, ...]]
+    ) -> Condition:  # fmt: skip
+        """Rows that are among those which other tables' rows belong to; each counts once, with or without any."""
+        key, reached = self._key(entity), self.schema.connect(dict.fromkeys([entity, *sorted(tables)]), self.said)
+        if key is None or reached is None:
+            raise PlanError("rows of another table are no percentage of these")
+        query = Plan(entity, (Term(key),), reached[1], tuple(conditions))
+        return Condition(Term(key), Operator.IN, query=pruned(query, self.schema))
 
     def _starts(self, part: Filter) -> int:
         return min(piece.start for piece in (part.value, part.subject) if piece is not None)
@@ -409,7 +423,12 @@ class _Planner(Names):
         said = {stem(word) for item in self.draft.select if item.piece is not None for word in item.piece.text.split()}
         if said & {stem(word) for word in KEY_WORDS}:
             return terms
-        keys = [t for t in terms if t.aggregate is None and t.column is not None and self.schema.column(t.column).key]
+        told = {self.settled.of(part) for part in self.draft.filters}
+        keys = [
+            t for t in terms
+            if t.aggregate is None and t.column is not None
+            and (self.schema.column(t.column).key or (t.column in told and self.schema.column(t.column).temporal))
+        ]  # fmt: skip
         return [term for term in terms if term not in keys] if len(keys) < len(terms) else terms
 
     def _nameless(self, item: Item) -> bool:

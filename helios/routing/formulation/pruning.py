@@ -38,7 +38,8 @@ def _without(plan: Plan, join: Join) -> Plan | None:
         return kept if column == key else column
 
     def term(old: Term) -> Term:
-        return replace(old, column=swap(old.column))
+        share = tuple(tuple(replace(c, term=term(c.term), than=swap(c.than)) for c in some) for some in old.share)
+        return replace(old, column=swap(old.column), share=share)
 
     smaller = replace(
         plan, table=kept.table if plan.table == gone else plan.table,
@@ -56,7 +57,8 @@ def _without(plan: Plan, join: Join) -> Plan | None:
 def tables_read(plan: Plan) -> set[str]:
     """Tables whose columns a plan reads, apart from joins."""
     terms = [*plan.select, *(o.term for o in plan.order), *(c.term for c in plan.having)]
-    conditions = [condition for some in plan.where for condition in some]
+    parts = [*plan.where, *(some for term in terms for some in term.share)]
+    conditions = [condition for some in parts for condition in some]
     columns = [*plan.group, *plan.each, *(c for one in conditions for c in (one.term.column, one.than, one.own) if c)]
     columns += [term.column for term in terms if term.column is not None]
     return {column.table for column in columns}

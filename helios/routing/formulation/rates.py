@@ -17,7 +17,8 @@ RATES = {
     "month": ("monthly", "month"), "year": ("yearly", "annual", "year"),
 }  # fmt: skip
 """How names of columns say what a time is paid for."""
-VERBS = frozenset(("earn", "charge", "cost", "pay", "make", "get", "take"))
+VERBS = frozenset(("earn", "charge", "cost", "pay"))
+"""Verbs that speak of money by themselves."""
 PAID = frozenset(("rate", "wage", "pay", "price", "cost", "fee", "salary", "charge", "rent"))
 """What names of columns say of money for a time."""
 FOR_EACH = ("per", "a", "an", "each", "every")
@@ -29,6 +30,8 @@ WORTH = 0.95
 
 def with_rates(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     """The pieces with verbs of money and the time that it is for as mentions of a rate."""
+    if any(piece.cue == Cue.COUNT for piece in pieces):
+        return list(pieces)  # "how many visits a month"
     for place, piece in enumerate(pieces):
         if piece.cue not in (Cue.WORD, Cue.COLUMN) or lemma(piece.text) not in VERBS:
             continue

@@ -50,6 +50,8 @@ MANY = ("quantity", "qty", "seat", "ticket", "piece", "unit")
 """What columns are called that say how many of something at a price."""
 HELD = ("stock", "capacity", "maximum", "minimum", "reorder", "level", "store", "van", "hand", "daily")
 """What columns are called that say how many there may be or are left, or what a day costs: nothing was sold there."""
+SOLD = ("booking", "reservation", "ticket", "sale", "order", "registration", "seat")
+"""What tables are called whose seats are taken, rather than there."""
 PRICES = ("price", "cost", "fee", "fare")
 """What columns are called that say what one of them costs."""
 SUMS = ("total", "amount", "subtotal", "revenue", "value", "sum", "net", "gross")
@@ -276,12 +278,16 @@ def _table_view(table: TableSchema, said: set[str]) -> TableView:
     columns = _without_prefix(columns)
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
-    return TableView(table.name, words, columns, keys, len(referring) > 1, computed=_computed(columns))
+    return TableView(table.name, words, columns, keys, len(referring) > 1, computed=_computed(words, columns))
 
 
-def _computed(columns: Iterable[ColumnView]) -> tuple[ColumnView, ...]:
+def _computed(words: Iterable[str], columns: Iterable[ColumnView]) -> tuple[ColumnView, ...]:
     """A price times how many, where a table has one of each and nothing that holds both together."""
-    numbers = [column for column in columns if column.amount and not set(column.words) & set(HELD)]
+    seated = bool(set(words) & set(SOLD))
+    numbers = [
+        column for column in columns
+        if column.amount and not set(column.words) & set(HELD) and (seated or "seat" not in column.words)
+    ]  # fmt: skip
     prices = [column for column in numbers if set(column.words) & set(PRICES)]
     many = [c for c in numbers if c not in prices and set(c.words) & set(MANY)]
     if len(prices) != 1 or len(many) != 1 or any(set(column.words) & set(SUMS) for column in numbers):

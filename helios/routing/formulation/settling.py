@@ -122,7 +122,7 @@ def _spanned(part: object) -> bool:
     )
 
 
-def _lasts(column: ColumnView) -> bool:
+def lasts(column: ColumnView) -> bool:
     """Whether a column says when somebody was born or hired, or something built, and not when anything happened."""
     return bool(LASTING & {stem(word) for word in column.words})
 
@@ -304,7 +304,7 @@ class _Surroundings:
         for c in measured:
             if c.temporal and not _clock(c) and c not in told:
                 yield Option(c.ref, 0.75 - NEAR * bool(LASTING & {stem(word) for word in c.words} - said), 0.6)
-        if own and not all(map(_lasts, own)):
+        if own and not all(map(lasts, own)):
             beside = []
         for column in (*own, *beside):
             if column not in told:

@@ -15,7 +15,7 @@ from helios.routing.formulation.words import lemma, stem
 
 SMALL = frozenset(("be", "been", "yet", "we", "still", "also", "already", "since", "now", "the", "our", "all", "any"))
 """Words that may stand between a negation or a verb and what is said of something."""
-GONE = frozenset(("left", "gone", "leave", "retired", "resigned", "ended", "stopped"))
+GONE = frozenset(("left", "leave", "retired", "resigned", "stopped"))
 """Words for what has come to an end."""
 CURRENT = frozenset(("current", "currently", "present", "existing"))
 """Words for what has not."""
@@ -50,8 +50,9 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
             found.append(mention)
             del left[: place + 1]
         elif following is not None and following.cue == Cue.TABLE and (own := following.tables[:1]):
-            columns = _when(piece, own, schema) if piece.cue in (Cue.WORD, Cue.VALUE) else []
-            here = any(link.table in own for link in piece.links)
+            partly = piece.cue == Cue.COLUMN and not any(link.whole for link in piece.links)
+            columns = _when(piece, own, schema) if partly or piece.cue in (Cue.WORD, Cue.VALUE) else []
+            here = piece.cue == Cue.VALUE and any(link.table in own for link in piece.links)
             lasting = piece.cue == Cue.WORD and piece.text in CURRENT
             ends = [column for column in schema.tables[own[0]].columns if says_an_end(column)] if lasting else []
             if columns and not here:
@@ -166,7 +167,7 @@ def _stands_alone(left: Sequence[Piece]) -> bool:
     """Whether nothing but what was left follows: "left the company, and when"."""
     small = (*SMALL, "us", "company", "firm", "club", "team")
     rest = [p for p in left if not (p.text.endswith("ing") or (p.cue == Cue.WORD and p.text in small))]
-    return not rest or rest[0].cue in BEHIND
+    return not rest or rest[0].cue in BEHIND[:4]
 
 
 def _state(piece: Piece, columns: Sequence[ColumnView], operator: Operator) -> Piece:

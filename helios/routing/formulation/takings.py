@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.plan import ColumnRef, Computed
 from helios.routing.formulation.schema import PRICES, SUMS, SchemaView, TableView
-from helios.routing.formulation.settling import Settled
+from helios.routing.formulation.settling import Settled, lasts
 from helios.routing.formulation.words import lemma, stem
 
 OUT = frozenset(
@@ -26,6 +26,8 @@ ASKED = re.compile(
     r"(?:the )?total (?:amount )?(?:given|paid|spent|taken|raised|earned|received))\b",
     re.IGNORECASE,
 )
+COSTS = frozenset(("cost", "expense", "postage"))
+"""What columns are called that hold what was spent, whatever was taken."""
 DIRECT, NAMED, SPOKEN, NEAR = 4, 3, 2, 1
 """What speaks for a table: a condition on it, a verb that it is called by, a mention, a key to or from one of these."""
 
@@ -54,6 +56,8 @@ def likeliest_amount(
     for table in schema.tables.values():
         if (amount := amount_of(table)) is None:
             continue
+        if ways == [IN] and set(schema.column(amount).words) & COSTS and not isinstance(amount, Computed):
+            continue
         called = {stem(word) for word in table.words}
         dates = {stem(word) for column in table.columns if column.temporal for word in column.words}
         named = bool(called & said) or any((called if way is IN else called | dates) & way for way in ways)
@@ -70,7 +74,8 @@ def amount_of(table: TableView) -> ColumnRef | None:
     products = [column.ref for column in table.computed if isinstance(column.ref, Computed)]
     if products:
         return products[0]
-    for names in (SUMS, (*SUMS, *PRICES, "charge", "paid")):
+    happens = any(column.temporal and not lasts(column) for column in table.columns)
+    for names in (SUMS, (*SUMS, *PRICES, "charge", "paid")) if happens else (SUMS,):
         found = [column for column in table.amounts if set(column.words) & set(names)]
         if len(found) == 1:
             return found[0].ref
