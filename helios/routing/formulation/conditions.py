@@ -16,6 +16,8 @@ NEGATED = {
     Operator.LE: Operator.GT, Operator.CONTAINS: Operator.NOT_CONTAINS, Operator.BETWEEN: Operator.BETWEEN,
     Operator.STARTS: Operator.STARTS, Operator.ENDS: Operator.ENDS,
 }  # fmt: skip
+REQUESTS = ("give", "show", "list", "return", "display", "report", "provide", "tell")
+"""Words that say what is wanted after a question."""
 NAMES = ("name", "title", "description", "note", "subject", "comment")
 """Columns that a word may stand in."""
 QUOTING = ("letter", "word", "phrase", "substring", "string", "prefix", "suffix")
@@ -402,3 +404,17 @@ class ConditionReader:
             return False
         self.negated = False
         return True
+
+    def _listed_behind(self) -> bool:
+        """Whether a request lists columns: "list the courses with start date and fee, earliest first"."""
+        first = self.pieces[0]
+        if not (first.cue == Cue.ASK and first.text in REQUESTS) or len(self.draft.select) != 1:
+            return False
+        cues = [p.cue for p in self.pieces[self.i :] if p.text not in ("the", "their", "its")]
+        count = 0
+        while cues[:1] == [Cue.COLUMN]:
+            count += 1
+            cues = cues[1:]
+            while cues[:1] in ([Cue.COMMA], [Cue.AND]) and cues[1:2] in ([Cue.COLUMN], [Cue.AND]):
+                cues = cues[1:]
+        return count > 1 and (not cues or cues[0] in (Cue.END, Cue.COMMA))

@@ -8,7 +8,7 @@ on the cues that wait for it.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from helios.routing.formulation.conditions import Mode
+from helios.routing.formulation.conditions import REQUESTS, Mode
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.draft import Counted, Draft, Filter, Item
 from helios.routing.formulation.linking import FLAG, STILL, undone
@@ -17,8 +17,6 @@ from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.superlatives import SuperlativeReader
 from helios.routing.formulation.words import IRREGULAR, lemma
 
-REQUESTS = ("give", "show", "list", "return", "display", "report", "provide", "tell")
-"""Words that say what is wanted after a question."""
 BESIDE = ("corresponding", "respective")
 """Words that set one selection beside another."""
 NAMED = ("named", "called", "titled")
@@ -274,20 +272,6 @@ class _Reader(SuperlativeReader):
             self.mode = Mode.SELECT
             for item in self.draft.select[:1]:
                 item.provisional = False
-
-    def _listed_behind(self) -> bool:
-        """Whether a request lists columns: "list the courses with start date and fee, earliest first"."""
-        first = self.pieces[0]
-        if not (first.cue == Cue.ASK and first.text in REQUESTS) or len(self.draft.select) != 1:
-            return False
-        cues = [p.cue for p in self.pieces[self.i :] if p.text not in ("the", "their", "its")]
-        count = 0
-        while cues[:1] == [Cue.COLUMN]:
-            count += 1
-            cues = cues[1:]
-            while cues[:1] in ([Cue.COMMA], [Cue.AND]) and cues[1:2] in ([Cue.COLUMN], [Cue.AND]):
-                cues = cues[1:]
-        return count > 1 and (not cues or cues[0] in (Cue.END, Cue.COMMA))
 
     def _preposition(self, piece: Piece) -> None:
         self.after_of = not self._ranked_by(piece)
