@@ -65,4 +65,18 @@ def unmet_cues(draft: Draft, plan: Plan) -> list[str]:
         Cue.ORDER: bool(plan.order),
         Cue.LIKE: bool(conditions),
     }
-    return [piece.text for piece in draft.pieces if not held.get(piece.cue, True)]
+    averaged = Aggregate.AVG in aggregates
+    return [
+        piece.text for piece in draft.pieces
+        if not held.get(piece.cue, True) or (piece.payload is Aggregate.AVG and not averaged)
+    ]  # fmt: skip
+
+
+def unsaid(draft: Draft) -> list[str]:
+    """Small words that say what things are, at the end of a question: "which books are out"."""
+    said = [piece for piece in draft.pieces if piece.cue != Cue.END]
+    last = said[-1] if said else None
+    told = (
+        last is not None and last.cue == Cue.WORD and last.text in ("out", "off", "up", "down", "away", "back", "over")
+    )
+    return [last.text] if last is not None and told and any(p.text in ("be", "have") for p in said[-3:-1]) else []

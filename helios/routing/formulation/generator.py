@@ -20,7 +20,7 @@ from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import with_dates
-from helios.routing.formulation.doubt import far_values, undated, unmet_cues, unplaced
+from helios.routing.formulation.doubt import far_values, undated, unmet_cues, unplaced, unsaid
 from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.features import table_features
 from helios.routing.formulation.linking import (
@@ -185,6 +185,7 @@ def read_question(
     links = without_roles(tokens, schema, link_flags(tokens, schema, links))
     draft = read(pieces_of(tokens, links, schema))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
+    unread = (*unread, *unsaid(draft))
     readings: dict[str, Reading] = {}
     for settled in settle(draft, schema):
         plan = make_plan(draft, settled, schema)

@@ -17,6 +17,8 @@ SMALL = frozenset(("be", "been", "yet", "we", "still", "also", "already", "since
 """Words that may stand between a negation or a verb and what is said of something."""
 GONE = frozenset(("left", "leave", "retired", "resigned", "stopped"))
 """Words for what has come to an end."""
+ONGOING = frozenset(("open", "ongoing", "running", "unfinished"))
+"""Words for what goes on."""
 CURRENT = frozenset(("current", "currently", "present", "existing"))
 """Words for what has not."""
 LIGHT = frozenset(("made", "done", "given", "got"))
@@ -63,6 +65,8 @@ def with_states(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
                 found.append(piece)
         elif _said_of(found, piece, left) and (columns := _when(piece, tables[:1], schema)):
             found.append(_state(piece, columns, Operator.NOT_NULL))  # "which bookings were cancelled"
+        elif piece.text in ONGOING and (ends := _lasting(found, piece, left, tables, schema)):
+            found.append(_state(piece, ends, Operator.IS_NULL))  # "which jobs are open"
         elif piece.text in GONE and _had(found) and (ends := _endings(piece, tables, schema)) and _stands_alone(left):
             found.append(_state(piece, ends[:1], Operator.NOT_NULL))
         else:
@@ -143,6 +147,18 @@ def _endings(piece: Piece, tables: Sequence[str], schema: SchemaView) -> list[Co
     found = [column for column in (columns if tables else schema.columns()) if says_an_end(column)]
     called = [column for column in found if stem(column.words[0]) == stem(lemma(piece.text))]
     return found if tables else called if len(called) == 1 else []  # "who has left"
+
+
+def _lasting(
+    before: Sequence[Piece], piece: Piece, left: Sequence[Piece], tables: Sequence[str], schema: SchemaView
+) -> list[ColumnView]:  # fmt: skip
+    """The only column of an end of what is said to be open, where nothing else is said of it."""
+    said = [p.text for p in before if p.text not in SMALL - {"be"}]
+    own = [column for table in tables[:1] for column in schema.tables[table].columns]
+    stored = any(link.table in tables[:1] and (link.is_value or link.whole) for link in piece.links)
+    ends = [column for column in own if says_an_end(column)]
+    alone = said[-1:] == ["be"] and (not left or left[0].cue in BEHIND[:4])
+    return ends if alone and not stored and len(ends) == 1 else []
 
 
 def _had(before: Sequence[Piece]) -> bool:
