@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from helios.executors.values import Value
 from helios.routing.evidence import Execution, SourceAnswer
+from helios.routing.formulation.sql import PERCENTAGE
 from helios.routing.interrogation import has_answer
 from helios.routing.verbalisation import row_text, value_text
 
@@ -54,7 +55,8 @@ def same_answer(left: Sequence[Value], right: Sequence[Value]) -> bool:
 
 def _row(columns: Sequence[str], row: Sequence[Value]) -> str:
     if len(columns) == 1:
-        return value_text(row[0])
+        share = columns[0] == PERCENTAGE and isinstance(row[0], int | float)
+        return f"{value_text(round(float(str(row[0])), 2))} %" if share else value_text(row[0])
     if len(columns) <= 3:
         return " – ".join(value_text(value) for value in row)
     return row_text(columns, row)

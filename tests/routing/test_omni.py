@@ -14,6 +14,7 @@ from helios.routing.cli import omni_json, print_answer
 from helios.routing.consolidation import Consolidator, items_of
 from helios.routing.evidence import Execution, MadeBy
 from helios.routing.formulation.base import Candidate
+from helios.routing.formulation.generator import SqlGenerator
 from helios.routing.formulation.llm import LlmFormulator
 from helios.routing.interrogation import Interrogator
 from helios.routing.lexical_selection import LexicalDenseSelector
@@ -55,6 +56,12 @@ def test_a_generated_answer_cites_rows_and_query(likeness, shop, films, papers):
     assert best.source == "shop" and best.made_by is MadeBy.GENERATOR and best.rows == (("Norway",),)
     assert sum(best.parts.values()) == pytest.approx(best.score)
     assert set(answer.timings_ms) == {"select", "formulate and execute", "consolidate", "total"}
+
+
+def test_a_percentage_is_said_as_one(likeness, shop, films):
+    question = "What percentage of customers are in Norway?"
+    answer = omni([shop, films], likeness, formulators={Language.SQL: SqlGenerator()}).ask(question)
+    assert answer.answer is not None and answer.answer.text == "50 %"
 
 
 def test_conflicts_are_shown(likeness, shop, branch):

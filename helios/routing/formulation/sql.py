@@ -22,6 +22,8 @@ from helios.routing.formulation.plan import (
 
 LIKE = {Operator.CONTAINS: "%{}%", Operator.NOT_CONTAINS: "%{}%", Operator.STARTS: "{}%", Operator.ENDS: "%{}"}
 
+PERCENTAGE = Aggregate.SHARE.value
+"""What the column of a percentage is called."""
 STANDARD = ("sqlite", "duckdb", "postgres", "sparql")
 """Dialects that are written here as they are; `sparql` is for tables of an RDF graph."""
 
@@ -141,7 +143,9 @@ class _Renderer:
         return quoted(name) if alias is None else f"{quoted(name)} AS {quoted(alias)}"
 
     def shown(self, term: Term, several: bool) -> str:
-        """A term that is asked for: days as they are stored."""
+        """A term that is asked for: days as they are stored, a percentage by that name."""
+        if term.share:
+            return f"{self.term(term, several)} AS {quoted(PERCENTAGE)}"
         if term.column is None or term.aggregate is not None:
             return self.term(term, several)
         return self.term(replace(term, column=stored(term.column)), several)
