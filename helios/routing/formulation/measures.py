@@ -21,6 +21,8 @@ A_UNIT = ("per", "a", "an", "each")
 """Words before a unit that something costs: a price per kilo."""
 SPENDING = ("spending", "spend", "taking", "takings", "earnings", "outgoings", "expenditure", "money", "income")
 """What people call money that was spent or taken, where a total of it is asked for."""
+IN_STOCK = frozenset(("do", "we", "have", "be", "there", "left", "in", "stock", "on", "hand", "still", "now", "got"))
+"""All that is said of how many of a thing there are."""
 MOVES = ("sell", "use", "order", "buy", "deliver", "ship", "supply", "fit", "need")
 """Verbs that say that some of a thing went somewhere."""
 ALTOGETHER = ("in total", "altogether", "overall")
@@ -191,10 +193,13 @@ def _how_many_of(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
         thing = following[2] if boxed else next(iter(following), None)
         if thing is None or thing.cue != Cue.VALUE or not _is_done(pieces, thing):
             continue
+        later = pieces[pieces.index(thing) + 1 :]
+        if unit is None and (held := _held(thing, later, schema)) is not None:
+            mention = _mention(replace(thing, start=piece.end, end=piece.end), [held], QUANTITY)
+            return [*pieces[: place + 1], mention, thing, *(p for p in later if p.cue == Cue.END)]
         column = _quantity(thing, pieces, schema)
         if column is None or (unit is not None and not _measures(unit, column)):
             continue
-        later = pieces[pieces.index(thing) + 1 :]
         if not _happens(later, column, schema):
             continue
         mention = _mention(replace(thing, start=piece.end, end=piece.end), [column], QUANTITY)
@@ -205,6 +210,18 @@ def _how_many_of(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
 def _is_done(pieces: Sequence[Piece], thing: Piece) -> bool:
     """Whether what follows a thing says what was done with it."""
     return next((p.text for p in pieces if p.start >= thing.end), "") in ("do", "did", "have", "has", "be")
+
+
+def _held(thing: Piece, later: Sequence[Piece], schema: SchemaView) -> ColumnRef | None:
+    """ "How many lamps do we have", "are in stock", "are left": how many of a thing its own row says there are."""
+    words = {word for p in later if p.cue not in (Cue.END, Cue.COMMA) for word in p.text.lower().split()}
+    tables = {link.table for link in thing.values}
+    if len(tables) != 1 or not words <= IN_STOCK:
+        return None
+    held = [
+        column for column in schema.tables[tables.pop()].amounts if set(column.words) & {"stock", "quantity", "hand"}
+    ]
+    return held[0].ref if len(held) == 1 else None
 
 
 def _happens(later: Sequence[Piece], column: ColumnRef, schema: SchemaView) -> bool:
