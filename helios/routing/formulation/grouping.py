@@ -49,7 +49,7 @@ class Groups(Names):
         return spans[0] if len(spans) == 1 else column
 
     def _referred(self, column: ColumnRef) -> ColumnRef | None:
-        """The name of what a column refers to, where it is spoken of: "each helper led", of lead_helper_id."""
+        """The name of what a column refers to, where it is spoken of: "each driver drove", of lead_driver_id."""
         spoken = {table for piece in self.draft.mentions for table in piece.tables[:1]}
         said = {stem(lemma(word)) for item in self.draft.groups if item.piece for word in item.piece.text.split()}
         spoken |= {name for name, view in self.schema.tables.items() if {stem(word) for word in view.words} <= said}

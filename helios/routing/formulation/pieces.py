@@ -137,7 +137,7 @@ def _linked(tokens: Sequence[Token], start: int, end: int, group: list[Link]) ->
         if cue == Cue.VALUE:
             worth = _value_worth(span, said)
             if any(link.score == FLAG for link in members):
-                worth = max(worth, said * FLAG)  # "can skipper", where skippers are people too
+                worth = max(worth, said * FLAG)  # "can drive", where drivers are people too
         else:
             members = [k for k in group if not k.is_value]
         kept = tuple(sorted((k for k in members if k.score >= top - NEAR), key=lambda k: -k.score))

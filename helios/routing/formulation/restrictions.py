@@ -35,7 +35,7 @@ class Restrictions:
         read = [piece.text for piece in draft.pieces if piece.cue in (Cue.WORD, Cue.COLUMN)]
         said = {stem(lemma(word)) for text in read for word in text.lower().split()}
         named = [piece for piece in draft.pieces if piece.cue == Cue.TABLE]
-        for piece in named:  # a skipper, where the table has volunteers
+        for piece in named:  # a driver, where the table has staff
             own = {stem(word) for table in piece.tables[:1] for word in schema.tables[table].words}
             said |= {stem(lemma(word)) for word in piece.text.lower().split()} - own
         self.said = frozenset(said)
