@@ -6,6 +6,7 @@ then                      the generator's queries above its confidence
 then                      keyword evidence; a corpus is searched with the question itself
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic, perf_counter
@@ -22,6 +23,8 @@ from helios.routing.formulation.llm import LlmFormulator, NotHere, Tried, normal
 from helios.routing.keyword import keyword_evidence
 from helios.routing.stored import elsewhere, stored
 from helios.sources.base import Source, Taught
+
+log = logging.getLogger(__name__)
 
 SEARCH_CONFIDENCE = 0.5
 TAUGHT_CONFIDENCE = 0.98
@@ -164,7 +167,14 @@ class _Inquiry:
     def generate(self) -> bool:
         """The generator's queries, the surest first, down to the least confidence."""
         formulator = self.asker.formulators.get(self.source.language)
-        candidates: Sequence[Candidate] = formulator.formulate(self.question, self.source) if formulator else ()
+        candidates: Sequence[Candidate] = ()
+        try:
+            candidates = formulator.formulate(self.question, self.source) if formulator else ()
+        except SourceError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a rule that fails on this wording must not cost the whole answer
+            log.error("%s: formulation failed", self.source.name, exc_info=error)
+            self.fail(f"formulation failed ({type(error).__name__}); please report it with the question")
         sure = [c for c in candidates if c.confidence >= least_confidence(self.source.language, self.asker.settings)]
         return any(not self.execute(c, MadeBy.GENERATOR) for c in sure[: 1 + self.asker.settings.repairs])
 

@@ -40,6 +40,20 @@ class Generator:
         return [Candidate(NativeQuery(Language.SQL, text), sure, "as read") for text, sure in self.candidates]
 
 
+class Faulty:
+    """A formulator with a fault of its own."""
+
+    def formulate(self, question, source):
+        raise IndexError("list index out of range")
+
+
+def test_a_fault_of_the_rules_costs_the_query_alone(shop, caplog):
+    reply = Interrogator(AdvancedRoutingSettings(), {Language.SQL: Faulty()}).ask("Who is Ole Group?", shop)
+    assert reply.degraded and [execution.made_by for execution in reply.executions] == [MadeBy.KEYWORD]
+    assert reply.notes[0] == "formulation failed (IndexError); please report it with the question"
+    assert "list index out of range" in caplog.text and "Ole" not in caplog.messages[0]
+
+
 def test_a_query_of_the_model_is_run(scripted_llm, asker, shop):
     written(scripted_llm, GOOD)
     reply = asker.ask(QUESTION, shop)

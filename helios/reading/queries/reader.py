@@ -4,6 +4,7 @@ The other reader of tables compares programs over one table; this one joins, gro
 `helios.routing.formulation`, and is right more often where questions use the words of tables and columns.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -22,6 +23,8 @@ from helios.routing.formulation.generator import read_question, tried
 from helios.routing.formulation.plan import Aggregate, ColumnRef, Plan, Term
 from helios.routing.formulation.sql import render
 from helios.types import Evidence, SegmentId
+
+log = logging.getLogger(__name__)
 
 TABLES = 6
 """Tables of the evidence that are asked, best first."""
@@ -64,7 +67,14 @@ class QueryReader:
         return QueryReader(sheets)
 
     def read(self, question: str, evidence: Evidence) -> list[QueryAnswer]:
-        """Answers, likeliest first; none where nothing in the question fits the tables."""
+        """Answers, likeliest first; none where nothing in the question fits the tables, or where reading it fails."""
+        try:
+            return self._answers(question, evidence)
+        except Exception as error:  # noqa: BLE001 - a rule that fails on this wording must not cost the other answers
+            log.error("a question could not be read as a query", exc_info=error)
+            return []
+
+    def _answers(self, question: str, evidence: Evidence) -> list[QueryAnswer]:
         database = self.database(evidence)
         if database is None or not database.sheets:
             return []

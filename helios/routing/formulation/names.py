@@ -116,7 +116,7 @@ class Names(Restrictions):
             plain = [n for n in nearest if not any(self.schema.unsaid_role(join, self.said) for join in ways[n])]
             nearest = plain or nearest
         lengths = sorted(len(path) for name, path in ways.items() if name in nearest or len(path) > lengths[0])
-        alone = len(ways) == 1 or (len(nearest) == 1 and lengths[1] > lengths[0] + 1)
+        alone = len(ways) == 1 or (len(nearest) == 1 and (len(lengths) == 1 or lengths[1] > lengths[0] + 1))
         has = len(nearest) == 1 and lengths[0] == 1 and any(p.text in ("has", "have") for p in self.draft.pieces[1:2])
         meant = nearest if alone or has else told
         return self._naming(meant[0]) if len(meant) == 1 else None

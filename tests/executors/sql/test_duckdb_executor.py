@@ -23,7 +23,7 @@ def sql(text: str, **parameters) -> NativeQuery:
 
 @pytest.fixture(scope="module")
 def executor(duckdb_file):
-    executor = DuckdbExecutor(duckdb_file, limits=SHORT, workers=2)
+    executor = DuckdbExecutor(duckdb_file, limits=PATIENT, workers=2)
     executor.warm_up()
     yield executor
     executor.close()
@@ -32,7 +32,7 @@ def executor(duckdb_file):
 def test_hostile_queries_are_refused_or_stopped(executor, hostile_duckdb, duckdb_file, reach, within):
     before = hashlib.sha256(duckdb_file.read_bytes()).digest()
     with within(SHORT.timeout + 1.0), pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
-        executor.execute(sql(reach.fill(hostile_duckdb)))
+        executor.execute(sql(reach.fill(hostile_duckdb)), SHORT)
     if isinstance(caught.value, QueryTimeout):
         executor.warm_up()
     reach.assert_untouched()
@@ -87,7 +87,7 @@ def plain_rows(rows: list) -> list:
 def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text, within):
     executor.warm_up()
     with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, QueryFailed)):
-        executor.execute(sql(text))
+        executor.execute(sql(text), SHORT)
     assert executor.execute(sql("SELECT 1"), PATIENT).rows == ((1,),)
 
 

@@ -15,6 +15,7 @@ from helios.executors.sql.alchemy_session import role_of, written
 from helios.executors.sql.guard import SqlGuard
 
 SHORT = Limits(timeout=1.0)
+PATIENT = Limits(timeout=30)
 CONTENT = "SELECT group_concat(concat(id, name, price) ORDER BY id) FROM item"
 TABLES = "SELECT group_concat(table_name ORDER BY 1) FROM information_schema.tables WHERE table_schema = 'shop'"
 SERVER = ("tsql", "snowflake", "bigquery", "clickhouse")
@@ -26,8 +27,8 @@ def sql(text: str, **parameters) -> NativeQuery:
 
 @pytest.fixture(scope="module")
 def executor(mariadb, mariadb_password):
-    executor = AlchemyExecutor(mariadb.url(), "mysql", password=mariadb_password, limits=SHORT)
-    executor.execute(sql("SELECT 1"), Limits(timeout=30))
+    executor = AlchemyExecutor(mariadb.url(), "mysql", password=mariadb_password, limits=PATIENT)
+    executor.execute(sql("SELECT 1"), PATIENT)
     yield executor
     executor.close()
 
@@ -38,7 +39,7 @@ def state(mariadb) -> list:
 
 def test_hostile_queries_are_refused_or_stopped(executor, hostile_mariadb, mariadb, reach, within):
     with within(SHORT.timeout + 1.0), pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
-        executor.execute(sql(reach.fill(hostile_mariadb)))
+        executor.execute(sql(reach.fill(hostile_mariadb)), SHORT)
     if isinstance(caught.value, QueryTimeout):
         executor.warm_up()
     reach.assert_untouched()
@@ -84,8 +85,8 @@ def test_parameters_are_bound_not_pasted(executor):
 def test_a_runaway_query_is_stopped_here_and_at_the_server(executor, mariadb, within):
     crowd = ", ".join(f"item t{number}" for number in range(30))
     with within(SHORT.timeout + 1.0), pytest.raises(QueryTimeout):
-        executor.execute(sql(f"SELECT count(*) FROM {crowd}"))
-    assert executor.execute(sql("SELECT 1"), Limits(timeout=30)).rows == ((1,),)
+        executor.execute(sql(f"SELECT count(*) FROM {crowd}"), SHORT)
+    assert executor.execute(sql("SELECT 1"), PATIENT).rows == ((1,),)
     ends = time.monotonic() + 10
     busy = "SELECT * FROM information_schema.processlist WHERE user = 'helios_reader' AND command = 'Query'"
     while running := mariadb.run(busy):
@@ -100,14 +101,14 @@ def test_caps_are_said_out_loud(executor):
     wide = sql("SELECT repeat('x', 1500) UNION ALL SELECT repeat('y', 1500)")
     result = executor.execute(wide, Limits(max_bytes=2000))
     assert (len(result), result.truncated) == (1, "bytes")
-    assert executor.execute(sql("SELECT 1"), Limits(timeout=30)).rows == ((1,),)
+    assert executor.execute(sql("SELECT 1"), PATIENT).rows == ((1,),)
 
 
 def test_threads_share_it(executor):
     found = []
 
     def ask(number: int) -> None:
-        found.append(executor.execute(sql("SELECT :n", n=number), Limits(timeout=30)).rows[0][0])
+        found.append(executor.execute(sql("SELECT :n", n=number), PATIENT).rows[0][0])
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -121,7 +122,7 @@ def test_no_query_leaves_the_read_only_transaction(mariadb, mariadb_password):
     """A role that may write is said to, and cannot."""
     mariadb.run("CREATE USER IF NOT EXISTS helios_writer@'127.0.0.1' IDENTIFIED BY 'w'")
     mariadb.run("GRANT SELECT, INSERT, EXECUTE ON shop.* TO helios_writer@'127.0.0.1'")
-    executor = AlchemyExecutor(mariadb.url("helios_writer"), "mysql", password="w", limits=Limits(timeout=30))
+    executor = AlchemyExecutor(mariadb.url("helios_writer"), "mysql", password="w", limits=PATIENT)
     try:
         assert executor.problems() == ("INSERT on shop.*", "EXECUTE on shop.*")
         asked = {"values": {}, "seconds": 5.0}
@@ -136,7 +137,7 @@ def test_a_role_that_reaches_files_is_refused(mariadb):
     mariadb.run("GRANT SELECT, FILE ON *.* TO helios_mighty@'127.0.0.1'")
     for trusted in (None, "helios_mighty"):
         executor = AlchemyExecutor(
-            mariadb.url("helios_mighty"), "mysql", password="m", limits=Limits(timeout=30), trusted_role=trusted
+            mariadb.url("helios_mighty"), "mysql", password="m", limits=PATIENT, trusted_role=trusted
         )
         try:
             if trusted is None:
@@ -153,7 +154,7 @@ def test_what_cannot_be_reached_says_where(mariadb):
         executor = AlchemyExecutor(url, "mysql", password=password, where="mysql+pymysql://host/shop")
         try:
             with pytest.raises(SourceUnavailable, match="mysql\\+pymysql://host/shop: cannot connect") as caught:
-                executor.execute(sql("SELECT 1"), Limits(timeout=30))
+                executor.execute(sql("SELECT 1"), PATIENT)
             assert "wrong" not in str(caught.value)
         finally:
             executor.close()

@@ -30,7 +30,7 @@ def sql(text: str, **parameters) -> NativeQuery:
 
 @pytest.fixture(scope="module")
 def executor(postgresql_address):
-    executor = PostgresqlExecutor(postgresql_address, limits=SHORT)
+    executor = PostgresqlExecutor(postgresql_address, limits=PATIENT)
     yield executor
     executor.close()
 
@@ -60,7 +60,7 @@ def untouched(postgresql, reach, inserting_function):
 
 def test_hostile_queries_are_refused_or_stopped(executor, hostile_postgres, reach, untouched, within):
     with within(SHORT.timeout + 1.0), pytest.raises((QueryRejected, QueryFailed, QueryTimeout)):
-        executor.execute(sql(reach.fill(hostile_postgres)))
+        executor.execute(sql(reach.fill(hostile_postgres)), SHORT)
     untouched()
 
 
@@ -102,7 +102,7 @@ def test_benign_queries_give_what_the_server_gives(executor, benign_postgres, po
 def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text, within):
     before = psutil.Process().memory_info().rss
     with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, QueryFailed)):
-        executor.execute(sql(text))
+        executor.execute(sql(text), SHORT)
     assert psutil.Process().memory_info().rss - before < SHORT.max_bytes * 8 + 2**27
     assert executor.execute(sql("SELECT 1"), PATIENT).rows == ((1,),)
 
@@ -295,7 +295,7 @@ def test_a_server_that_falls_silent_is_given_up(executor, postgresql, within):
         process.suspend()
     try:
         with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, SourceUnavailable)):
-            executor.execute(sql("SELECT 2"))
+            executor.execute(sql("SELECT 2"), SHORT)
     finally:
         for process in halted:
             process.resume()

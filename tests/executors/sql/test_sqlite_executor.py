@@ -25,7 +25,7 @@ def sql(text: str, **parameters) -> NativeQuery:
 
 @pytest.fixture(scope="module")
 def executor(sqlite_file):
-    executor = SqliteExecutor(sqlite_file, limits=SHORT, workers=2)
+    executor = SqliteExecutor(sqlite_file, limits=PATIENT, workers=2)
     executor.warm_up()
     yield executor
     executor.close()
@@ -34,7 +34,7 @@ def executor(sqlite_file):
 def test_hostile_queries_are_refused_or_stopped(executor, hostile_sqlite, sqlite_file, reach, within):
     before = hashlib.sha256(sqlite_file.read_bytes()).digest()
     with within(SHORT.timeout + 1.0), pytest.raises((QueryRejected, QueryFailed, QueryTimeout)) as caught:
-        executor.execute(sql(reach.fill(hostile_sqlite)))
+        executor.execute(sql(reach.fill(hostile_sqlite)), SHORT)
     if isinstance(caught.value, QueryTimeout):
         executor.warm_up()
     reach.assert_untouched()
@@ -128,7 +128,7 @@ def test_gold_queries_match_their_stored_answers(database):
 def test_a_runaway_query_is_stopped_and_the_next_one_works(executor, text, within):
     executor.warm_up()
     with within(SHORT.timeout + 1.0), pytest.raises((QueryTimeout, QueryFailed)):
-        executor.execute(sql(text))
+        executor.execute(sql(text), SHORT)
     assert executor.execute(sql("SELECT 1"), PATIENT).rows == ((1,),)
 
 

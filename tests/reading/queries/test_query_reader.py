@@ -234,3 +234,12 @@ def test_no_name_of_a_column_is_too_odd(header, title, question, cells):
     """Headers without a letter, in other scripts, or empty: an answer or none, and never a traceback."""
     rows = tuple(tuple(cells[(number * len(header) + at) % 12] for at in range(len(header))) for number in range(4))
     answers(Files(Table("t", title, tuple(header), rows)), question)
+
+
+def test_a_fault_of_the_rules_costs_these_answers_alone(files, monkeypatch, caplog):
+    def fails(*_):
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr("helios.reading.queries.reader.read_question", fails)
+    assert QueryReader(files).read("How many vans are in Leeds?", files.evidence("")) == []
+    assert "list index out of range" in caplog.text
