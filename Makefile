@@ -8,6 +8,8 @@ VENV ?= .venv
 INDEX ?= demo-index
 # `make tests PROCESSES=2` shares the tests out by files, which halves the time; each process needs about 4 GB.
 PROCESSES ?=
+# CI sets it: the tests that take long too (runs of training, crashes, load, bombs, what the pages show).
+SLOW ?=
 CASES ?= 1000
 SEED ?= 1
 # Checks the page for what keeps people out; only tests use it, and nothing of it is in the package.
@@ -28,7 +30,7 @@ help:  ## Show the targets
 demo: $(VENV)/installed  ## Set up, index the sample corpus and answer its questions
 	@$(BIN)/helios demo --out $(INDEX)
 
-test: check tests  ## Everything that CI runs
+test: check tests  ## Style, types and the tests; with SLOW=1 everything that CI runs
 
 check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -37,7 +39,7 @@ check: $(VENV)/installed-dev  ## Style, types and the direction of imports
 	$(BIN)/lint-imports
 
 tests: $(VENV)/installed-dev  ## The tests alone, with the ten slowest
-	$(BIN)/python -m pytest --durations=10 $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder)
+	$(BIN)/python -m pytest --durations=10 $(if $(SLOW),,-m "not slow") $(if $(PROCESSES),--numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder)
 
 browser: browser-parts  ## The tests of the page in a real browser, with what they need
 	$(BIN)/python -m pytest tests/serving/test_browser.py

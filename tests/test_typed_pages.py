@@ -14,7 +14,7 @@ NOT_RUN = {
     "pip install helios-retrieval": "the package index; `make wheel` does it",
     'pip install "helios-retrieval[serve]"': "the package index",
     "make demo": "minutes; it runs `helios demo`, which makes demo-index here",
-    "make test PROCESSES=3": "this is it",
+    "make test SLOW=1": "this is it",
     "helios serve --index ../demo-index": "a server does not end; tests/serving starts it",
     "curl": "asks the server",
     "ls ": "in columns, where it prints to a terminal",
@@ -108,6 +108,7 @@ class Typist:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
 def test_a_page_shows_what_its_commands_print(name, demo_index, tmp_path):
     page = (ROOT / name).read_text(encoding="utf-8")

@@ -46,6 +46,7 @@ def executors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pr
         executor.close()
 
 
+@pytest.mark.slow
 def test_gold_queries_give_their_stored_answers(executors: dict[str, PropertyGraphExecutor]) -> None:
     questions = list(PARTS["graphs"](DATA, None))[:: 1 if os.environ.get("HELIOS_GOLD") == "all" else 3]
     found = {question.question_id: judge(executors[question.source], question) for question in questions}

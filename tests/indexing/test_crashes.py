@@ -50,6 +50,7 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_every_crash_leaves_one_of_two_indexes_and_can_be_repeated(scenarios: list[dict]):
     for scenario in scenarios:
         assert scenario["problems"] == [], scenario["scenario"]

@@ -59,6 +59,7 @@ def test_corpus_without_records(tmp_path: Path):
         sample_corpus(tmp_path)
 
 
+@pytest.mark.slow
 def test_estimate_against_the_build(tmp_path: Path):
     """Tokens, links and bytes of the sample corpus, which is counted as a whole, are those of its index."""
     config = load_config(None, ["encoder.runtime=torch"])

@@ -168,6 +168,7 @@ def test_files_and_filters(index: Index, tmp_path: Path):
     assert is_sound(index)
 
 
+@pytest.mark.slow
 def test_adds_in_any_order_and_their_compaction_are_one_build(base: Path, tmp_path: Path, answers):
     """The same codebook, the same records, each encoded on its own: the same scores and links to the last bit.
 

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from helios.corpus.sample import sample_path
 
 KILLS = 12
 
 
+@pytest.mark.slow
 def test_killed_changes_happen_or_do_not(tmp_path: Path):
     script = Path(__file__).with_name("killed_changes.py")
     result = subprocess.run(

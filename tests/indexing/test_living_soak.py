@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "living.py"
 
 
+@pytest.mark.slow
 def test_searches_beside_changes(demo_index: Path):
     result = subprocess.run(
         [sys.executable, str(SCRIPT), "soak", str(demo_index), "--seconds", "4"],

@@ -379,6 +379,7 @@ class TestLinker:
         if not (WEIGHTS / "scorer.json").is_file():
             pytest.skip("the package has no linker weights (make them with `helios train linker`)")
 
+    @pytest.mark.slow
     def test_workers_give_the_same_links(self, corpus: Path, tmp_path: Path):
         reports = [
             build(corpus, tmp_path / f"index-{workers}", load_config(None, [chunk]), workers=workers)

@@ -44,6 +44,7 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_kills_really_happened(builds: list[dict]):
     assert len(builds) == 2 + 2 * ROUNDS
     assert sum(build["kills"] for build in builds) >= ROUNDS

@@ -13,6 +13,7 @@ import pytest
 
 from helios.index.backup import back_up
 
+pytestmark = pytest.mark.slow
 QUESTION = "Which is the longest river of Europe?"
 ANSWER = "Volga"
 

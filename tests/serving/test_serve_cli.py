@@ -40,6 +40,7 @@ def process(index: Path, *arguments: str):
             started.kill()
 
 
+@pytest.mark.slow
 def test_it_says_where_it_listens_and_leaves_without_losing_a_question(demo_index):
     """SIGTERM under load: what was accepted is answered, the process ends by itself, its logs are JSON."""
     with process(demo_index, "--permits", "1") as (server, address), httpx.Client(base_url=address) as watcher:
@@ -60,6 +61,7 @@ def test_it_says_where_it_listens_and_leaves_without_losing_a_question(demo_inde
     assert "longest" not in errors
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it_quietly(demo_index):
     with process(demo_index) as (server, _):
         time.sleep(0.3)

@@ -119,6 +119,7 @@ def run(call):
             return
 
 
+@pytest.mark.slow
 def test_every_address_has_a_method_and_every_reply_validates(served, openapi):
     recorded = Recorded()
     with Client(served.address, seconds=120, transport=recorded) as client:

@@ -2,11 +2,13 @@
 
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from helios.cli import build_app
 
 
+@pytest.mark.slow
 def test_a_server_under_load(sample_index):
     arguments = ["serve", "load", "--index", str(sample_index), "--times", "0.5", "--seconds", "1", "--permits", "2"]
     done = CliRunner().invoke(build_app(), [*arguments, "--set", "encoder.runtime=torch", "--json"])

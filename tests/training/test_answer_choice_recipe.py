@@ -31,6 +31,7 @@ def files(tmp_path: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
+@pytest.mark.slow
 def test_the_choice_is_learned_from_what_the_readers_say(sample_index, tmp_path, files):
     settings = AnswerChoiceSettings(
         indexes=(sample_index, sample_index), questions=files, parts=2, trees=5,
@@ -54,6 +55,7 @@ def test_the_choice_is_learned_from_what_the_readers_say(sample_index, tmp_path,
     assert (out / "trees.txt").read_text() != before
 
 
+@pytest.mark.slow
 def test_a_source_that_counts_nothing_teaches_the_reader_of_rivals_alone(sample_index, tmp_path, files):
     more = tmp_path / "c.jsonl"
     more.write_text(json.dumps({"question": "When was Fundy established?", "answer": [["1948"]]}) + "\n")

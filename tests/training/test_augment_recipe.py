@@ -90,6 +90,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(site: Path, tmp_path: Pa
     assert one.weights == two.weights
 
 
+@pytest.mark.slow
 def test_the_encoders_learn_too_and_attributes_may_have_their_own(site: Path, tmp_path: Path):
     settings = settings_of(
         site, "update=lora", "attributes=separate", "train.max_steps=2", "train.learning_rate=0.00002", "batch=4",

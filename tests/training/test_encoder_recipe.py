@@ -178,6 +178,7 @@ def test_one_right_edge_for_every_gold_edge() -> None:
     assert right_edges(Lesson("q", "t", 3, candidates, ((9, -1),))) == ((5, 1), (7, 3), (9, -1))
 
 
+@pytest.mark.slow
 def test_distillation_moves_the_order_towards_the_teacher(
     engine: Engine, lessons: list[Lesson], tmp_path: Path
 ) -> None:
@@ -203,6 +204,7 @@ def test_distillation_moves_the_order_towards_the_teacher(
     assert agreement() > before + 0.3
 
 
+@pytest.mark.slow
 def test_search_reads_what_was_trained(
     engine: Engine, lessons: list[Lesson], sample_index: Path, tmp_path: Path
 ) -> None:
@@ -238,6 +240,7 @@ def assert_same_vectors(recipe: EncoderRecipe, adapter: Path, *, tolerance: floa
     assert changed > 4 * lost
 
 
+@pytest.mark.slow
 def test_a_full_run_is_written_as_low_rank_changes(engine: Engine, lessons: list[Lesson], tmp_path: Path) -> None:
     recipe = EncoderRecipe(engine.corpus, lessons, changed(update="full", rank=48), weights_of)
     recipe.step(recipe.batches(0, seed=1)[0]).backward()
@@ -281,6 +284,7 @@ def test_compression_by_hand() -> None:
     assert kept.errors["layers"] == pytest.approx((9 / (16 + 9 + 2)) ** 0.5)
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_bits_of_an_uninterrupted_one(
     lessons: list[Lesson], sample_index: Path, tmp_path: Path
 ) -> None:
@@ -299,6 +303,7 @@ def test_a_killed_run_ends_with_the_bits_of_an_uninterrupted_one(
     assert all(torch.equal(left[1][name], right[1][name]) for name in left[1])
 
 
+@pytest.mark.slow
 def test_two_processes_have_the_loss_of_one(
     lessons: list[Lesson], sample_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

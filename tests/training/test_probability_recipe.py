@@ -85,6 +85,7 @@ def test_gold_nodes_are_not_found_where_they_are_deleted(engine: Engine, questio
     assert engine.search(question.text, k=50).edges == before.edges
 
 
+@pytest.mark.slow
 def test_the_recipe_runs_from_searches_to_a_model(sample_index: Path, tmp_path: Path):
     overrides = [f"data.index={sample_index}", f"data.questions=[{sample_path() / QUESTIONS}]", "searched=1.0", "k=10"]
     role = find_role("probability")

@@ -119,6 +119,7 @@ def test_a_few_steps_lower_the_loss(engine, lessons):
     assert losses[-1] < 0.6 * losses[0]
 
 
+@pytest.mark.slow
 def test_training_writes_what_search_reads(engine, lessons, sample_index, tmp_path):
     save_lessons(lessons, tmp_path / "lessons.parquet")
     data = SETTINGS.data.model_copy(update={"index": sample_index, "held_out": 0.4})

@@ -126,6 +126,7 @@ def test_only_the_reply_is_learned(llama: Path, lessons: Path) -> None:
     assert recipe.tokenizer.decode(tokens.ids[: tokens.reply]).endswith("<assistant> ")
 
 
+@pytest.mark.slow
 def test_training_writes_an_adapter_that_loads_again(llama: Path, lessons: Path, tmp_path: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM

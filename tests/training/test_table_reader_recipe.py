@@ -51,6 +51,7 @@ def test_answers_are_compared_as_people_do():
     assert not same_items((), ())
 
 
+@pytest.mark.slow
 def test_training_writes_what_reads(sample_index, tmp_path):
     questions = tmp_path / "questions.jsonl"
     asked = [
@@ -103,6 +104,7 @@ def test_columns_are_learned_and_read(sample_index, tmp_path):
     assert len(reading.asked) == 2
 
 
+@pytest.mark.slow
 def test_columns_go_on_from_their_own_heads_and_from_the_adapter_of_another_reader(tmp_path):
     settings = TableColumnsSettings(rank=32)
     own = ColumnRecipe([], settings.model_copy(update={"start": WEIGHTS / FILE}))

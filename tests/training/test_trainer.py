@@ -89,6 +89,7 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path: Path) -> None:
     whole = Curve()
     train(whole, SETTINGS, tmp_path / "whole")
@@ -117,6 +118,7 @@ def test_accumulation_equals_one_large_batch(tmp_path: Path) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_processes_do_what_one_does(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"accumulate": 2})
     alone = Curve()

@@ -190,7 +190,9 @@ class _Planner(Groups):
         """ "What is the largest donation": of things without a name their amount."""
         first = next((p for p in self.draft.pieces if p.cue != Cue.WORD), None)
         item = self.draft.select[0] if len(self.draft.select) == 1 else None
-        if first is None or not first.text.startswith("what") or item is None or item.piece is None or not orders:
+        if first is None or not first.text.startswith("what") or item is None or item.piece is None:
+            return select
+        if not orders or not self.draft.orders:
             return select
         term = orders[0].term
         own = item.provisional and item.piece.cue == Cue.TABLE and term.column is not None and term.aggregate is None

@@ -150,11 +150,10 @@ def test_the_order_of_day_and_month_is_told_by_all_cells():
     assert [read_day(cell, month_first=True) for cell in american] == [read_day(cell) for cell in european]
 
 
-def test_a_long_cell_is_no_time_and_is_told_at_once():
-    started = time.process_time()
-    assert np.isnan(read_time("10:30" + " " * 100_000 + "x"))
-    assert np.isnan(read_time("10:30 - " * 10_000))
-    assert time.process_time() - started < 1
+def test_a_long_cell_is_no_time_and_is_told_at_once(within):
+    with within(1, clock=time.process_time):
+        assert np.isnan(read_time("10:30" + " " * 100_000 + "x"))
+        assert np.isnan(read_time("10:30 - " * 10_000))
 
 
 @given(st.text(max_size=60))

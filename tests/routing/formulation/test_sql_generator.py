@@ -169,6 +169,14 @@ def test_who_of_two_kinds_of_people(tmp_path, generator, question, name):
         assert opened["boilers"].execute(best.query).rows == (name,)
 
 
+def test_an_order_by_what_no_column_holds_is_doubted(tmp_path, generator):
+    with closing(sqlite3.connect(tmp_path / "club.sqlite")) as connection:
+        connection.executescript("CREATE TABLE pupils (id INTEGER PRIMARY KEY, last_name TEXT, first_name TEXT)")
+    with registered(tmp_path, [tmp_path / "club.sqlite"]) as opened:
+        candidates = generator.formulate("What are the pupils ordered by ascending net worth?", opened["club"])
+        assert all(candidate.confidence < THRESHOLD for candidate in candidates)
+
+
 @pytest.mark.parametrize("database", sorted({database for database, *_ in CASES}))
 def test_questions_of_other_databases_give_only_queries_that_run(sources, generator, database):
     """What is asked often has nothing to do with a source; every twentieth question of the others, others for each."""
@@ -204,6 +212,7 @@ def test_half_a_range_is_not_answered(sources, generator, question):
     assert all(candidate.confidence < THRESHOLD for candidate in generator.formulate(question, sources["air"]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SPIDER.is_dir(), reason="needs ../shared/data/spider")
 def test_spider_dev_stays_where_it_was_measured(tmp_path):
     questions = list(PARTS["spider"](SPIDER, None))

@@ -107,6 +107,7 @@ def generator() -> TableSparqlGenerator:
     return TableSparqlGenerator()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 def test_most_questions_have_the_rows_of_their_sql(graphs, generator, style):
     """Every other question of each style."""
