@@ -10,8 +10,8 @@ from serving.problems import Problem
 from serving.state import Serving
 
 
-def serving_of(request: Request) -> Serving:
-    """The server that a request came to."""
+async def serving_of(request: Request) -> Serving:
+    """The server that a request came to; `async`, since FastAPI would send a plain function to a thread and back."""
     found: Serving = request.app.state.serving
     return found
 

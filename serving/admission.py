@@ -63,6 +63,11 @@ class Admission:
         """Whether a question has ended, so that the mean is more than a guess."""
 
     @property
+    def full(self) -> bool:
+        """Whether a single question that came now would be refused."""
+        return not self.free and len(self.waiting[Rank.SINGLE]) >= self.queue
+
+    @property
     def working(self) -> int:
         """Permits that are held."""
         return self.permits - self.free
@@ -106,7 +111,7 @@ class Admission:
         line = self.waiting[rank]
         too_late = self.measured and len(line) * self.mean_seconds / self.permits > watch.seconds_left()
         if rank is Rank.SINGLE and (len(line) >= self.queue or too_late):
-            raise Problem("busy", headers={"Retry-After": str(self.retry_after())})
+            raise self.refusal()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(turn)
         try:
@@ -118,6 +123,10 @@ class Admission:
             self._give_up(turn, line)
             raise Problem("deadline", "no place became free in time", headers={"Retry-After": str(self.retry_after())})
         watch.started()
+
+    def refusal(self) -> Problem:
+        """What a question beyond the queue is told."""
+        return Problem("busy", headers={"Retry-After": str(self.retry_after())})
 
     def retry_after(self) -> int:
         """Whole seconds until the queue has probably moved on, from 1 to 60."""

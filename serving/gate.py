@@ -33,6 +33,8 @@ JSON_LINES = "application/x-ndjson"
 MCP_PATH = "/mcp"
 API = ("/v1/", MCP_PATH, "/metrics")
 """Addresses for programs: JSON alone, and no cookies."""
+QUESTIONS = {"/v1/search": KeyScope.SEARCH, "/v1/ask": KeyScope.ASK}
+"""Addresses of single questions, and what they need."""
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
@@ -72,6 +74,7 @@ class Gate:
                 raise Problem("unauthorized")
             if scope["method"] not in ("GET", "HEAD"):
                 receive = await self._body(headers, scope, receive)
+            self._check_queue(access, scope)
             await self.app(scope, receive, reply)
         except (ClientGone, Abandoned):
             await reply.problem(Problem("client_gone"), scope, receive)
@@ -93,6 +96,13 @@ class Gate:
             return
         if origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
             raise Problem("origin_refused")
+
+    def _check_queue(self, access: Access | None, scope: Scope) -> None:
+        """Problem for a question that finds the queue full: refused here it costs half of what its route would take."""
+        needed = QUESTIONS.get(scope["path"]) if scope["method"] == "POST" else None
+        if needed is not None and access is not None and needed in access.scopes and self.serving.admission.full:
+            scope["state"]["route"] = scope["path"]
+            raise self.serving.admission.refusal()
 
     def _access(self, headers: Headers, scope: Scope) -> Access | None:
         """What the request's key grants; None without a key, or with one that is not known."""

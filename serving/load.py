@@ -1,9 +1,10 @@
 """`helios serve load`: a server under more and more questions, against its engine alone on the same machine.
 
 Questions are sent at a fixed rate, whether or not those before were answered, as clients of a service do. The rate is
-a multiple of the capacity: what the engine answers alone in the same run, before and after. Both are asked every
-question once before they are measured. The client is bounded: it holds so many connections at most, and says how many
-questions it could not send for that. Latencies count from the moment at which a question was due.
+a multiple of the capacity: what the engine answers alone. That is measured before and after every rate, since a machine
+that others share changes its speed from minute to minute. Both are asked every question once before they are measured.
+The client is bounded: it holds so many connections at most, and says how many questions it could not send for that.
+Latencies count from the moment at which a question was due.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,6 +57,8 @@ class LoadStep:
     """One rate."""
 
     factor: float
+    engine: float
+    """Answers a second of the engine alone: the mean of just before and just after."""
     rate: float
     """Questions a second that were due."""
     sent: int
@@ -81,11 +84,10 @@ class LoadStep:
 
 @dataclass(frozen=True, slots=True)
 class ServerLoad:
-    """The engine alone before and after, and the server at each rate between."""
+    """The engine alone and the server, in turns."""
 
-    engine_before: float
-    """Answers a second, by as many threads as the server has permits."""
-    engine_after: float
+    engine: tuple[float, ...]
+    """Answers a second before the first rate and after each, by as many threads as the server has permits."""
     engine_p95_ms: float
     memory_mb: float
     """Of the server before the first rate."""
@@ -97,14 +99,12 @@ class ServerLoad:
 
     def table(self) -> RichTable:
         """For people."""
-        title = (
-            f"engine alone: {self.engine_before:.2f} questions/s before, {self.engine_after:.2f} after, "
-            f"p95 {self.engine_p95_ms:.0f} ms"
-        )
+        alone = ", ".join(f"{rate:.2f}" for rate in self.engine)
+        title = f"engine alone, before and after each: {alone} questions/s; p95 {self.engine_p95_ms:.0f} ms"
         shown = RichTable(title=title)
         names = (
-            "times", "due/s", "sent", "answered", "refused", "late", "failed", "cut", "wrong", "answers/s", "p50 ms",
-            "p95 ms", "503 p50 ms", "503 p95 ms", "MB",
+            "times", "due/s", "sent", "answered", "refused", "late", "failed", "cut", "wrong", "answers/s", "of engine",
+            "p50 ms", "p95 ms", "503 p50 ms", "503 p95 ms", "MB",
         )  # fmt: skip
         for name in names:
             shown.add_column(name, justify="right")
@@ -112,7 +112,7 @@ class ServerLoad:
             shown.add_row(
                 f"{step.factor:g}", f"{step.rate:.2f}", f"{step.sent}" + (f" (-{step.unsent})" if step.unsent else ""),
                 str(step.answered), str(step.refused), str(step.late), str(step.failed), str(step.cut), str(step.wrong),
-                f"{step.throughput:.2f}",
+                f"{step.throughput:.2f}", f"{step.throughput / step.engine:.2f}",
                 _shown(step.p50_ms), _shown(step.p95_ms), _shown(step.refused_p50_ms), _shown(step.refused_p95_ms),
                 f"{step.memory_mb:.0f}",
             )  # fmt: skip
@@ -124,18 +124,19 @@ def measure_server(settings: LoadSettings, told: Callable[[str], None] = lambda 
     with _engine(settings) as engine:
         told("the engine alone")
         right = {question: _digest(_edges(engine, question, settings.k)) for question in settings.questions}
-        before, p95 = _capacity(engine, settings)
+        first, p95 = _capacity(engine, settings)
+        alone = [first]
         with _server(settings) as (address, process):
             at_start, steps = _memory_mb(process), []
             told("the server once through the questions")
             asyncio.run(_Client(address, settings, right).through())
             for factor in settings.factors:
-                told(f"the server at {factor:g} times {before:.1f} questions a second")
-                client = _Client(address, settings, right)
-                steps.append(asyncio.run(client.step(factor, before * factor, process)))
-        told("the engine again")
-        after, _ = _capacity(engine, settings)
-    return ServerLoad(before, after, p95, at_start, tuple(steps))
+                told(f"the server at {factor:g} times {alone[-1]:.1f} questions a second")
+                step = asyncio.run(_Client(address, settings, right).step(factor, alone[-1] * factor, process))
+                told("the engine again")
+                alone.append(_capacity(engine, settings)[0])
+                steps.append(replace(step, engine=(alone[-2] + alone[-1]) / 2))
+    return ServerLoad(tuple(alone), p95, at_start, tuple(steps))
 
 
 @contextmanager
@@ -235,8 +236,8 @@ class _Client:
         await asyncio.gather(*under_way)
         self._close()
         return LoadStep(
-            factor, rate, tally.sent, tally.unsent, len(tally.answered_ms), len(tally.refused_ms), tally.late,
-            tally.failed, tally.cut, tally.wrong,
+            factor, rate / factor, rate, tally.sent, tally.unsent, len(tally.answered_ms), len(tally.refused_ms),
+            tally.late, tally.failed, tally.cut, tally.wrong,
             len(tally.answered_ms) / max(tally.last - started, self._settings.seconds),
             *_percentiles(tally.answered_ms), *_percentiles(tally.refused_ms), _memory_mb(process),
         )  # fmt: skip

@@ -68,7 +68,7 @@ async def batch(
     if len(body.questions) > limits.batch_questions:
         raise Problem("invalid", f"questions: at most {limits.batch_questions} in one batch")
     if serving.batches >= limits.batches:
-        raise Problem("busy", headers={"Retry-After": str(serving.admission.retry_after())})
+        raise serving.admission.refusal()
     take(serving, access, len(body.questions))
     asked = [asked_of(serving, access, body, question, limit=body.limit) for question in body.questions]
     logged(request, index=asked[0].index, questions=len(asked))

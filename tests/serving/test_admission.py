@@ -187,9 +187,11 @@ def test_a_full_server_refuses_at_once(narrow, quick):
                 refused = other.post(path, json={"question": QUESTION, **({"stream": True} if "ask" in path else {})})
                 assert (refused.status_code, refused.json()["code"]) == (503, "busy")
                 assert int(refused.headers["retry-after"]) >= 1
-            quick(0.05, lambda: other.post("/v1/search", json={"question": QUESTION}))
+            quick(0.02, lambda: other.post("/v1/search", json={"question": QUESTION}))  # 40 ms with Nagle's algorithm
             assert other.get("/livez").status_code == other.get("/readyz").status_code == 200
-            assert 'helios_problems_total{code="busy"}' in other.get("/metrics").text
+            counted = other.get("/metrics").text
+            assert 'helios_problems_total{code="busy"}' in counted
+            assert 'helios_requests_total{route="/v1/search",status="503"}' in counted
         held.free.set()
         assert accepted.result().status_code == 200
 
