@@ -175,6 +175,7 @@ def test_searches_beside_commits_and_refreshes(index: Path, follow: Callable[...
         assert all(evidence.edges == expected[evidence.generation] for evidence in evidences)
 
 
+@pytest.mark.slow
 def test_handles_come_back(index: Path, follow: Callable[..., Engine]):
     engine = follow()
 
@@ -190,6 +191,7 @@ def test_handles_come_back(index: Path, follow: Callable[..., Engine]):
     assert engine.snapshot.manifest.generation == 51
 
 
+@pytest.mark.slow
 def test_old_pieces_go_after_the_last_question(index: Path, tmp_path: Path):
     values = [{"id": "rivers", "title": "Rivers", "header": ["River", "Length"], "rows": [["Aare", "288 km"]]}]
     passages = [{"id": "aare", "title": "Aare", "text": "The Aare flows through Bern."}]

@@ -22,6 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_what_is_in_the_packages_and_nothing_else(wheel: zipfile.ZipFile):
     command = ["git", "-c", "core.quotepath=off", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES]
     tracked = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)

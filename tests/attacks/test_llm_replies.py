@@ -57,6 +57,7 @@ BODIES: dict[str, tuple[int, dict[str, str], Callable[[], Iterator[bytes]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "headers", "pieces"), BODIES.values(), ids=BODIES)
 def test_a_reply_of_any_size_or_depth(
     serve: Any, within: Any, peak: Callable[[], int], status: int, headers: dict[str, str],

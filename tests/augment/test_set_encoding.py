@@ -132,6 +132,7 @@ def test_vectors_come_back_from_a_file_of_the_same_encoder(tmp_path: Path):
         load_vectors(tmp_path / "vectors.npz", again)
 
 
+@pytest.mark.slow
 def test_the_packaged_encoder_and_the_same_one_by_sentence_transformers():
     pooled = PooledTokens(MiniLMEncoder.load(adapter="none"))
     sentences = SentenceEncoder(str(find_base_model(None).folder), device="cpu")

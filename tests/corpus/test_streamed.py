@@ -82,6 +82,7 @@ def test_western_letters_and_packed_files(tmp_path: Path, streams: None):
         read(tmp_path / "orders.csv.gz", gzip.compress(text)[:-9])
 
 
+@pytest.mark.slow
 def test_a_large_table_is_stored_as_one_that_comes_whole(tmp_path: Path):
     """In pieces from the reading process, of which the earlier ones are narrower: the same bytes, and less memory."""
     path = tmp_path / "corpus" / "orders.csv"

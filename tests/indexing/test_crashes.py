@@ -57,6 +57,7 @@ def test_every_crash_leaves_one_of_two_indexes_and_can_be_repeated(scenarios: li
     assert len(scenarios) == 10
 
 
+@pytest.mark.slow
 def test_the_crashes_were_some(scenarios: list[dict]):
     """Both indexes were seen, and clones lacked something."""
     assert all(scenario["crashes"] == min(scenario["steps"], scenario["crashes"]) > 0 for scenario in scenarios)

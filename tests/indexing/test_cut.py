@@ -49,6 +49,7 @@ def without_times(evidence: Evidence) -> Evidence:
     return replace(evidence, timings_ms={})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [1, 2, 7])
 def test_every_question_finds_the_same(engine: Engine, answers: dict[str, Evidence], cut, parts: int):
     with Snapshot.open(cut(parts)) as snapshot:

@@ -28,6 +28,7 @@ def test_a_build_leaves_the_words_of_its_part(index):
     assert [path.name for path in words_folder(index).iterdir()] == [words_path(words_folder(index), part).name]
 
 
+@pytest.mark.slow
 def test_the_first_addition_reads_the_words_of_its_own_passages_alone(index, monkeypatch):
     read, words_of = [], links.words_of
 
@@ -43,6 +44,7 @@ def test_the_first_addition_reads_the_words_of_its_own_passages_alone(index, mon
     assert read == ["Ridge Ferry 9"]
 
 
+@pytest.mark.slow
 def test_words_that_were_removed_are_read_again(index):
     for path in words_folder(index).iterdir():
         path.unlink()

@@ -60,6 +60,7 @@ def test_every_link_says_where_it_is_from(job: LinkingJob) -> None:
     assert np.all(np.diff(links.segments) >= 0)
 
 
+@pytest.mark.slow
 def test_chunks_and_workers_do_not_change_the_result(job: LinkingJob) -> None:
     store, linker = job.open()
     count = len(store.tables)

@@ -281,6 +281,7 @@ def test_parts_are_merged_without_being_asked_where_that_is_due(index: Index, se
     assert is_sound(index)
 
 
+@pytest.mark.slow
 def test_a_new_codebook_fits_what_the_index_holds(index: Index, search):
     index.add([LAKES], [CHIEMSEE])
     index.delete(["danube"])

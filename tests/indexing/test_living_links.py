@@ -29,6 +29,7 @@ def most_linked(index: Index, count: int) -> list[Passage]:
         return [reader.corpus.passages[number] for number in np.argsort(-rows, kind="stable")[:count].tolist()]
 
 
+@pytest.mark.slow
 def test_passages_that_come_back_are_linked_as_a_build_links_them(index: Index):
     built = links_of(index.directory)
     gone = most_linked(index, 8)
@@ -55,6 +56,7 @@ def test_passages_that_come_back_are_linked_as_a_build_links_them(index: Index):
     assert spelled <= found
 
 
+@pytest.mark.slow
 def test_only_rows_with_a_cell_that_names_a_new_passage_are_decided(index: Index):
     with Snapshot.open(index.directory) as snapshot:
         corpus = IndexReader.of(snapshot).corpus

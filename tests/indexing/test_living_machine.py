@@ -163,6 +163,7 @@ def check_statistics(reader: IndexReader, encoder: MiniLMEncoder) -> None:
     assert sorted(lengths.tolist()) == sorted(len(ids) for ids in encoder.token_ids(texts))
 
 
+@pytest.mark.slow
 def test_random_changes(tmp_path: Path, encoder: MiniLMEncoder):
     config = load_config(overrides=["encoder.runtime=torch", "linking.source=hyperlinks"])
     build_from([], [Passage("first", "first", "first")], tmp_path / "base", config=config)

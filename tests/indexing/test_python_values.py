@@ -70,6 +70,7 @@ def test_the_same_values_are_not_built_again(index: Path, config: Config):
     assert build_from([TABLE], PASSAGES, index, config=config).manifest.counts == before.counts
 
 
+@pytest.mark.slow
 def test_a_corpus_and_its_records_give_the_same_parts(sample_index: Path, tmp_path: Path):
     """The sample's records as values: the same texts, vectors, links and postings as from its files."""
     records = list(read_corpus(sample_path()))

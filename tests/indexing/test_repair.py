@@ -76,6 +76,7 @@ def test_a_sound_index_is_left_alone(index: Path):
     assert read_manifest(index).generation == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tokens/residuals.npy", "lexical/nodes.npy", "lexical/title-terms.npy"])
 def test_derived_components_are_made_again(index: Path, engine: Engine, name: str):
     """The same vectors under the same codebook: no score changes, and what was deleted stays so."""
@@ -92,6 +93,7 @@ def test_derived_components_are_made_again(index: Path, engine: Engine, name: st
     assert asked(index, engine) == expected
 
 
+@pytest.mark.slow
 def test_a_damaged_codebook_is_fitted_again(index: Path, engine: Engine):
     expected = asked(index, engine)
     damage(index, "codebooks/0001/centroids.npy")

@@ -185,6 +185,7 @@ def test_the_gate_says_why_the_model_was_not_asked(sample_index, server):
     assert not evidence.degraded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompting", ["star", "graph"])
 def test_a_real_model_goes_through_every_stage_of_the_command(sample_index, tiny_llm, prompting):
     limits = ["refinement.gate=1.0", f"refinement.prompting={prompting}", "refinement.stars=3", "llm.call_seconds=60.0",

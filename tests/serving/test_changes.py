@@ -73,6 +73,7 @@ def found(api, question: str, index: str = "bridges") -> list[str]:
     return [edge["passage"]["text"] for edge in edges if edge["passage"]]
 
 
+@pytest.mark.slow
 def test_documents_come_change_and_go(api):
     """What a task did is seen by the next question; the same operations as the command line's."""
     reply = api.post("/indexes/bridges/documents", json={"passages": [GARABIT], "tables": [TABLE]})
@@ -149,6 +150,7 @@ def test_an_alias_swaps_at_once(api, changing, folder):
     assert api.get("/aliases").json() == {"aliases": []}
 
 
+@pytest.mark.slow
 def test_a_running_task_is_cancelled_and_the_index_stays_whole(api, folder):
     passages = [{"id": f"p{number}", "text": f"Passage {number} about a bridge. " * 20} for number in range(300)]
     task = api.post("/indexes/bridges/documents", json={"passages": passages}).json()

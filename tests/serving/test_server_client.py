@@ -146,6 +146,7 @@ def test_every_address_has_a_method_and_every_reply_validates(served, openapi):
     assert described == called
 
 
+@pytest.mark.slow
 def test_the_same_to_await(served):
     async def work() -> None:
         async with AsyncClient(served.address, seconds=120) as client:

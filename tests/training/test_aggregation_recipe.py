@@ -59,6 +59,7 @@ def lessons(index: IndexReader) -> list[Lesson]:
     return found
 
 
+@pytest.mark.slow
 def test_the_recipe_learns_which_column_is_meant(league: IndexReader, tmp_path: Path) -> None:
     scores = fit_aggregation(lessons(league), league, tmp_path / "a", SETTINGS)
     assert (scores["questions that compare"], scores["of them aggregations"]) == (60, 30)

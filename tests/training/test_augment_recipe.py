@@ -74,6 +74,7 @@ def test_few_parameters_learn_which_columns_help(site: Path, tmp_path: Path):
         load_augmenter(tmp_path / "few", "others")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_ends_with_the_same_bits(site: Path, tmp_path: Path):
     whole = settings_of(site, "train.epochs=3", "batch=8", "map_rank=4")
     train_augment(whole, tmp_path / "whole")

@@ -124,6 +124,7 @@ def test_a_joint_edge_is_one_text(engine: Engine, lessons: list[Lesson]) -> None
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("update", "rate"), [("lora", 5e-3), ("full", 1e-4)])
 def test_an_overfit_batch_lowers_the_loss(engine: Engine, lessons: list[Lesson], update: str, rate: float) -> None:
     recipe = EncoderRecipe(engine.corpus, lessons, changed(update=update), weights_of, lanes=2)

@@ -61,6 +61,7 @@ def test_occurrences_are_whole_words():
     assert occurrences("anything", " ") == []
 
 
+@pytest.mark.slow
 def test_training_writes_what_reads(lessons, sample_index, tmp_path):
     path = tmp_path / "lessons.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in lessons))

@@ -98,6 +98,7 @@ def test_each_share_of_the_tables_is_read_by_the_one_that_did_not_learn_from_it(
     assert (columns[~np.isnan(columns[:, 1]), 1] <= 0.0).all()  # logarithms of chances
 
 
+@pytest.mark.slow
 def test_trees_that_read_passages_do_without_them_too(engine, questions, tmp_path):
     """Where the reader of passages is left out, its features are not numbers."""
     mined = mine_examples(engine, questions, tmp_path, edges=5, k=10, seed=13, passages=[PassageReader.load()])

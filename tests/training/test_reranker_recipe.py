@@ -99,6 +99,7 @@ def test_lessons_are_kept(lessons, tmp_path):
         load_lessons(tmp_path / "other.parquet")
 
 
+@pytest.mark.slow
 def test_a_few_steps_lower_the_loss(engine, lessons):
     settings = SETTINGS.model_copy(update={"data": SETTINGS.data.model_copy(update={"held_out": 0.0})})
     recipe = RerankerRecipe(engine.corpus, lessons, settings)

@@ -276,3 +276,11 @@ class Plan:
         if self.combined is not None:
             parts.append(f"{self.combined[0]} ({self.combined[1]})")
         return " ".join(parts)
+
+
+def in_time_order(plan: Plan) -> Plan:
+    """A plan whose groups are months or years with these one after the other, unless it has an order of its own."""
+    spans = [column for column in plan.group if isinstance(column, Beginning)]
+    if not spans or plan.order or plan.combined is not None or plan.each:
+        return plan
+    return plan.with_(order=tuple(Order(Term(column)) for column in spans))

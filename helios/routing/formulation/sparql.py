@@ -23,6 +23,7 @@ from helios.routing.formulation.plan import (
     SetOperation,
     Sign,
     Term,
+    in_time_order,
 )
 from helios.routing.formulation.rdf_tables import RdfTables
 
@@ -38,7 +39,7 @@ def render_sparql(plan: Plan, tables: RdfTables) -> str:
     """SPARQL that answers a plan; PlanError for the first of each, which is not written for RDF."""
     if plan.each:
         raise PlanError("the first of each is not written in SPARQL")
-    return _Scope(tables, count()).select(plan)
+    return _Scope(tables, count()).select(in_time_order(plan))
 
 
 class _Scope:

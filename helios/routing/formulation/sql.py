@@ -18,6 +18,7 @@ from helios.routing.formulation.plan import (
     SetOperation,
     Sign,
     Term,
+    in_time_order,
 )
 
 LIKE = {Operator.CONTAINS: "%{}%", Operator.NOT_CONTAINS: "%{}%", Operator.STARTS: "{}%", Operator.ENDS: "%{}"}
@@ -30,7 +31,7 @@ STANDARD = ("sqlite", "duckdb", "postgres", "sparql")
 
 def render(plan: Plan, dialect: str = "sqlite") -> str:
     """SQL that answers a plan; `dialect` is sqlglot's name for it."""
-    text = _Renderer(dialect).query(plan)
+    text = _Renderer(dialect).query(in_time_order(plan))
     return text if dialect in STANDARD else translated(text, dialect)
 
 

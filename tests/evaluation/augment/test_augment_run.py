@@ -95,6 +95,7 @@ def test_the_command_measures_and_keeps_vectors(tmp_path: Path, site_file: Path)
     assert wrong.exit_code == 2 and "expected 3 positive numbers" in wrong.output.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_late_interaction_is_asked_over_an_index_of_the_documents(tmp_path: Path, site_file: Path):
     """The command writes the documents; an index of them answers with the context and without it."""
     runner, files = CliRunner(), tmp_path / "documents.jsonl"

@@ -6,6 +6,7 @@ import pytest
 from helios.routing.formulation.plan import (
     ROWS,
     Aggregate,
+    Beginning,
     ColumnRef,
     Condition,
     Join,
@@ -34,8 +35,20 @@ SCHEMA = RelationalSchema(
     ),
 )  # fmt: skip
 JOIN = Join(CLUB, ID)
+MONTH = Beginning("player", "joined", 7)
+BY_MONTH = Plan("player", (ROWS, Term(MONTH)), group=(MONTH,))
 PLANS = [
     (Plan("player", (Term(NAME),)), 'SELECT "name" FROM "player"'),
+    (
+        BY_MONTH,
+        'SELECT COUNT(*), SUBSTR(CAST("joined" AS TEXT), 1, 7) FROM "player" '
+        'GROUP BY SUBSTR(CAST("joined" AS TEXT), 1, 7) ORDER BY SUBSTR(CAST("joined" AS TEXT), 1, 7)',
+    ),
+    (
+        BY_MONTH.with_(order=(Order(ROWS, True),), limit=1),
+        'SELECT COUNT(*), SUBSTR(CAST("joined" AS TEXT), 1, 7) FROM "player" '
+        'GROUP BY SUBSTR(CAST("joined" AS TEXT), 1, 7) ORDER BY COUNT(*) DESC LIMIT 1',
+    ),
     (Plan("player", (ROWS,)), 'SELECT COUNT(*) FROM "player"'),
     (
         Plan("player", (Term(NAME, Aggregate.COUNT, distinct=True),)),
@@ -76,7 +89,8 @@ def test_render(plan, sql):
 def test_duckdb_reads_its_rendering(plan):
     with duckdb.connect() as connection:
         connection.execute(
-            'CREATE TABLE club (id INT, title TEXT); CREATE TABLE player (name TEXT, "club id" INT, wage INT)'
+            "CREATE TABLE club (id INT, title TEXT);"
+            'CREATE TABLE player (name TEXT, "club id" INT, wage INT, joined DATE)'
         )
         connection.execute(render(plan, "duckdb")).fetchall()
 
