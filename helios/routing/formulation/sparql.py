@@ -10,6 +10,7 @@ from itertools import count
 from helios.executors.sparql.terms import XSD, iri_text, quoted, term_text
 from helios.executors.values import Value
 from helios.routing.formulation.plan import (
+    ROWS,
     Aggregate,
     Beginning,
     ColumnRef,
@@ -26,6 +27,7 @@ from helios.routing.formulation.plan import (
     in_time_order,
 )
 from helios.routing.formulation.rdf_tables import RdfTables
+from helios.routing.formulation.sql import PERCENTAGE
 
 DATES = frozenset(XSD + name for name in ("date", "dateTime", "gYear", "gYearMonth", "time"))
 NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
@@ -113,10 +115,25 @@ class _Scope:
             return f"SUBSTR(STR({self.variable(whole)}), 1, {column.length})"
         if isinstance(column, Computed):
             if column.sign is Sign.DAYS:
-                raise PlanError("SPARQL has no days between two dates")
+                first, last = map(self._day_number, column.parts)
+                return f"<{XSD}integer>({last} - {first})"
             one, other = map(self._cast, column.parts)
             return f"({one} {column.sign} {other})"
         return ""
+
+    def _day_number(self, column: ColumnRef) -> str:
+        """The variable of a date's number among all days: SPARQL has no days between dates, so they are counted here,
+        by the Gregorian calendar in years that begin in March."""
+        text, number = f"STR({self.variable(column)})", next(self.numbers)
+        year, month, days = f"?year{number}", f"?month{number}", f"?days{number}"
+        said = [f"<{XSD}integer>(SUBSTR({text}, {first}, {length}))" for first, length in ((1, 4), (6, 2), (9, 2))]
+        self.filters += [
+            f"BIND({said[0]} - IF({said[1]} < 3, 1, 0) AS {year})",
+            f"BIND(IF({said[1]} < 3, {said[1]} + 9, {said[1]} - 3) AS {month})",
+            f"BIND(365 * {year} + FLOOR({year} / 4) - FLOOR({year} / 100) + FLOOR({year} / 400)"
+            f" + FLOOR((153 * {month} + 2) / 5) + {said[2]} AS {days})",
+        ]
+        return days
 
     def bind(self, column: ColumnRef, variable: str) -> None:
         """Have a variable stand for a column's value, in place of one of its own."""
@@ -130,13 +147,25 @@ class _Scope:
 
     def expression(self, term: Term) -> str:
         if term.share:
-            raise PlanError("percentages are not written in SPARQL")
+            return f"AVG({self._met(term.share)})"
         inner = "*" if term.column is None else self.variable(term.column)
         if term.aggregate is None:
             return inner
         if term.column is not None and term.aggregate in (Aggregate.SUM, Aggregate.AVG, Aggregate.MIN, Aggregate.MAX):
             inner = self._cast(term.column)
         return f"{term.aggregate.upper()}({'DISTINCT ' if term.distinct else ''}{inner})"
+
+    def _met(self, share: tuple[tuple[Condition, ...], ...]) -> str:
+        """The variable that is 100 for rows that meet the conditions and 0 for others, those without the value too."""
+        tables = {one.term.column.table for some in share for one in some if one.term.column is not None}
+        if len(tables) != 1:
+            raise PlanError("percentages by conditions on several tables are not written in SPARQL")
+        (table,) = tables
+        inner, met = _Scope(self.tables, self.numbers, f"_{next(self.numbers)}"), f"?met{next(self.numbers)}"
+        inner.bind(ColumnRef(table, ""), self.resource(table))
+        inner.match(Plan(table, (ROWS,), where=share))
+        self.filters.append(f"BIND(IF(EXISTS {{ {inner.body()} }}, 100.0, 0.0) AS {met})")
+        return met
 
     def number(self, term: Term) -> str:
         """A term to sort by."""
@@ -209,7 +238,8 @@ class _Scope:
     def _selected(self, term: Term) -> str:
         if term.aggregate is None and term.column is not None:
             return self.variable(term.column)
-        return f"({self.expression(term)} AS ?{term.aggregate}{next(self.numbers)})"
+        name = PERCENTAGE if term.share else f"{term.aggregate}{next(self.numbers)}"
+        return f"({self.expression(term)} AS ?{name})"
 
     def _join(self, join: Join) -> None:
         forward = self.tables.links.get((join.left, join.right))
