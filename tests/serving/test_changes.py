@@ -100,6 +100,7 @@ def test_documents_come_change_and_go(api):
     assert found(api, "What does the Garabit Viaduct carry?") == []
 
 
+@pytest.mark.slow
 def test_a_whole_index_is_compacted_synced_and_checked(api, folder):
     (folder / "bridges" / "arch.csv").write_text("Bridge,Opened\nGarabit Viaduct,1884\n")
     planned = done(api, api.post("/tasks", json={"operation": "sync", "index": "bridges", "dry_run": True}))
