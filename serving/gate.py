@@ -98,7 +98,7 @@ class Gate:
             raise Problem("origin_refused")
 
     def _check_queue(self, access: Access | None, scope: Scope) -> None:
-        """Problem for a question that finds the queue full: refused here it costs half of what its route would take."""
+        """Problem for a question that finds the queue full: refused here, it costs no routing."""
         needed = QUESTIONS.get(scope["path"]) if scope["method"] == "POST" else None
         if needed is not None and access is not None and needed in access.scopes and self.serving.admission.full:
             scope["state"]["route"] = scope["path"]

@@ -55,7 +55,7 @@ def same_answer(left: Sequence[Value], right: Sequence[Value]) -> bool:
 
 def _row(columns: Sequence[str], row: Sequence[Value]) -> str:
     if len(columns) == 1:
-        share = columns[0] == PERCENTAGE and isinstance(row[0], int | float)
+        share = columns[0] == PERCENTAGE and isinstance(row[0], int | float | Decimal)
         return f"{value_text(round(float(str(row[0])), 2))} %" if share else value_text(row[0])
     if len(columns) <= 3:
         return " – ".join(value_text(value) for value in row)

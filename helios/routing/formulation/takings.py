@@ -18,26 +18,9 @@ IN = frozenset(
 )  # fmt: skip
 """What people do with money, and what tables are called that hold what came of it."""
 PAID = frozenset(
-    map(
-        stem,
-        (
-            "pay",
-            "paid",
-            "payment",
-            "charge",
-            "owe",
-            "give",
-            "gave",
-            "given",
-            "donate",
-            "invoice",
-            "get",
-            "unpaid",
-            "outstanding",
-            "owing",
-        ),
-    )
-)
+    map(stem, ("pay", "paid", "payment", "charge", "owe", "give", "gave", "given", "donate", "invoice", "get",
+               "unpaid", "outstanding", "owing"))
+)  # fmt: skip
 ASKED = re.compile(
     r"^\W*(?:list )?(?:and |so )?(?:how much(?: money)?|what (?:did|do|have|has) (?:we|i|you|they)|"
     r"what (?:did|do|have|has) (?=.*\b(?:in total|altogether|overall)\b)|"

@@ -17,6 +17,8 @@ from helios.evaluation.sources.agreement import Agreement, agreement
 from helios.evaluation.sources.match import is_ordered
 from helios.evaluation.sources.questions import TIES, UNTYPED, SourceQuestion
 from helios.executors.base import Language, NativeQuery
+from helios.routing.answering import answer_of
+from helios.routing.evidence import Execution, MadeBy
 from helios.routing.formulation.asking import asks_nothing
 from helios.routing.formulation.generator import read_question
 from helios.routing.formulation.plan import Computed, Plan, Sign, Term
@@ -146,7 +148,8 @@ def test_a_percentage_counts_rows_without_the_value_too(graphs, generator, style
         database.executescript((DATABASES / "print_shop.sql").read_text(encoding="utf-8"))
         expected = database.execute(f"SELECT {percentage}").fetchone()
     found = graphs[f"print_shop_{style}"].execute(best.query)
-    assert found.columns == ("percentage",)
+    said = answer_of(Execution("print_shop", best.query, MadeBy.GENERATOR, found, best.confidence))
+    assert found.columns == ("percentage",) and said.text.endswith(" %")  # of a decimal, as PostgreSQL gives one too
     assert [tuple(map(float, row)) for row in found.rows] == [pytest.approx(expected)]
 
 
