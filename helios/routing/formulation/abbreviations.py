@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import FUNCTION_WORDS, VOWELS, Token
-
-LEAST = 3
-"""Letters of a name that may be nothing but the beginning of a word."""
+from helios.routing.formulation.words import FUNCTION_WORDS, Token, shortens
 
 
 def spelt_out(schema: SchemaView, tokens: Sequence[Token]) -> SchemaView:
@@ -42,15 +39,6 @@ def spelt_out(schema: SchemaView, tokens: Sequence[Token]) -> SchemaView:
         )  # fmt: skip
 
     return replace(schema, tables={name: of_table(table) for name, table in schema.tables.items()})
-
-
-def shortens(name: str, word: str) -> bool:
-    """Whether a name is a word without its vowels, or at least three letters from which it begins."""
-    if not name.isalpha() or len(name) < 2 or len(word) <= len(name):
-        return False
-    consonants = word[0] + "".join(letter for letter in word[1:] if letter not in VOWELS)
-    begins = len(name) >= LEAST and len(word) >= len(name) + 2 and word.startswith(name)
-    return begins or name == consonants
 
 
 def _beside(words: tuple[str, ...], said: Sequence[str], longer: dict[str, str]) -> dict[str, str]:

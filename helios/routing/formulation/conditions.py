@@ -398,9 +398,12 @@ class ConditionReader:
     def _none_of(self, piece: Piece) -> bool:
         """Whether "no" stands before a column and nothing of it follows: "carries no cargo or was built in 1985"."""
         before = self.pieces[self.i - 2] if self.i >= 2 else None
+        following = [p.cue for p in self.pieces[self.i : self.i + 2]]
         ends = self.ahead(Cue.OR, Cue.AND, Cue.COMMA, Cue.END, skip=()) is not None
+        ends = ends or following == [Cue.PREPOSITION, Cue.END]  # "took no deposit on"
         said = before is not None and before.cue == Cue.NOT and before.text == "no"
-        if not (self.negated and said and ends and self.draft.select) or piece.tables:
+        known = self.draft.select or self.draft.mentions
+        if not (self.negated and said and ends and known) or piece.tables:
             return False
         self.negated = False
         return True

@@ -76,8 +76,8 @@ class Draft:
     limit: int | None = None
     having: list[Counted] = field(default_factory=list)
     absent: list[tuple[Piece, list[Filter]]] = field(default_factory=list)
-    never: tuple[str, ...] | None = None
-    """The words after a negation that nothing else took: "have never been used"."""
+    never: tuple[Piece, ...] | None = None
+    """What is said after a negation that nothing else took: "have never been used"."""
     distinct: bool = False
     both: bool = False
     directed: bool = False

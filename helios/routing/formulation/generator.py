@@ -20,12 +20,14 @@ from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import with_dates
+from helios.routing.formulation.differences import Said, halves, set_apart
 from helios.routing.formulation.doubt import far_values, undated, unmet_cues, unplaced, unsaid
 from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.features import table_features
 from helios.routing.formulation.linking import (
     Link,
     distribute,
+    link_codes,
     link_flags,
     link_schema,
     link_sexes,
@@ -171,6 +173,40 @@ def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
     """Plans that a question may mean, best first; none for words that ask nothing."""
+    two = halves(question, lambda words: _said(words, schema, find))
+    if two is None:
+        return _readings(question, schema, find)
+    operation, *asked = two
+    first, second = (_readings(half, schema, find) for half in asked)
+    plan = set_apart(operation, first[0].plan, second[0].plan) if first and second else None
+    if plan is None:
+        return _readings(question, schema, find)
+    one, other = first[0], second[0]
+    return [
+        replace(
+            one, plan=plan, loose=(*one.loose, *other.loose), unmet=(*one.unmet, *other.unmet),
+            unread=tuple(dict.fromkeys((*one.unread, *other.unread))),
+        )
+    ]  # fmt: skip
+
+
+def _said(words: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]) -> Said:
+    schema = spelt_out(schema, tokenise(words))
+    tokens = with_dates(tokenise(words), whole=schema.dated)
+    return Said(words, tuple((tokens[p.start].start, tokens[p.end - 1].end, p) for p in _pieces(tokens, schema, find)))
+
+
+def _pieces(
+    tokens: Sequence[Token], schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
+) -> list[Piece]:  # fmt: skip
+    links = [*link_schema(tokens, schema), *link_values(tokens, find)]
+    links += [*link_sexes(tokens, schema, links), *link_codes(tokens, schema, links), *link_undone(tokens, schema)]
+    return pieces_of(tokens, without_roles(tokens, schema, link_flags(tokens, schema, links)), schema)
+
+
+def _readings(
+    question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
+) -> list[Reading]:  # fmt: skip
     schema, fragment = spelt_out(schema, tokenise(question)), is_statement(question)
     request = requested(question, schema.called)
     if request is None:
@@ -180,10 +216,7 @@ def read_question(
     tokens = tokenise(rephrased(question, money=money))
     schema = with_periods(schema, question, tokens)
     tokens = distribute(with_dates(tokens, whole=schema.dated), schema)
-    links = [*link_schema(tokens, schema), *link_values(tokens, find)]
-    links += [*link_sexes(tokens, schema, links), *link_undone(tokens, schema)]
-    links = without_roles(tokens, schema, link_flags(tokens, schema, links))
-    draft = read(pieces_of(tokens, links, schema))
+    draft = read(_pieces(tokens, schema, find))
     unread = tuple(p.text for p in draft.pieces if p.cue == Cue.WORD and p.text not in FUNCTION_WORDS)
     unread = (*unread, *unsaid(draft))
     readings: dict[str, Reading] = {}

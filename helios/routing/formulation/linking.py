@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.schema import FIRST_NAMES, LAST_NAMES, ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import Token, lemma, name_words, similarity, stem, synonyms
+from helios.routing.formulation.words import SHORTEST, Token, lemma, name_words, shortens, similarity, stem, synonyms
 from helios.sources.base import ValueHit
 
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if", "per"})
@@ -51,6 +51,9 @@ LAST_SAID = tuple(map(" ".join, LAST_NAMES))
 """How people say the halves of their names, whatever the columns are called."""
 STATES = ("in", "on", "off", "out", "under", "not", "no", "at", "by")
 """Small words that values begin with: in service, on loan, out of stock."""
+STATED = frozenset(("status", "state", "stage", "type", "kind", "category", "class", "outcome", "result", "method"))
+"""What columns are called that hold one of a few codes."""
+CODED = 0.97
 LONGEST = 6
 FOREIGN_WORD = 0.3
 """How much a word of a table's name counts that another table is called by: registrations of students and courses."""
@@ -237,6 +240,34 @@ def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
             if stored is not None:
                 links.append(Link(place, place + 1, 0.95, column.ref.table, column.ref, stored))
     return links
+
+
+def link_codes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link]) -> list[Link]:
+    """ "Cancelled" where a column of states writes CANC, "e-bikes" where one of kinds writes EBIKE."""
+    taken = {place for link in known if link.is_value for place in range(link.start, link.end)}
+    coded = [column for column in schema.columns() if STATED & set(column.words) and _codes(column)]
+    links = []
+    for place, token in enumerate(tokens if coded else ()):
+        if token.small or token.quoted or token.number is not None or place in taken:
+            continue
+        said = {token.text.lower(), token.lemma}
+        for column in coded:
+            meant = [code for code in column.samples if any(_coded(code.lower(), word) for word in said)]
+            if len(meant) == 1:
+                links.append(Link(place, place + 1, CODED, column.ref.table, column.ref, meant[0]))
+    return links
+
+
+def _codes(column: ColumnView) -> bool:
+    """Whether a column holds a few short words in capitals."""
+    return bool(column.samples) and not column.key and all(re.fullmatch(r"[A-Z]{2,9}", code) for code in column.samples)
+
+
+def _coded(code: str, word: str) -> bool:
+    """Whether a code stands for a word: its consonants, its first four letters or more, or what a hyphen divides."""
+    if "-" in word:
+        return lemma(word.replace("-", "")) == code
+    return shortens(code, word) and (len(code) > SHORTEST or not word.startswith(code))
 
 
 def link_undone(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:

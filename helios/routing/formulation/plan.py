@@ -62,6 +62,10 @@ class SetOperation(StrEnum):
     UNION = "union"
     INTERSECT = "intersect"
     EXCEPT = "except"
+    LESS = "less"
+    """Of two plans of one number each: the first without the second."""
+    APART = "apart from"
+    """How far apart the two numbers are."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -22,8 +22,8 @@ from helios.routing.formulation.plan import (
     Term,
 )
 from helios.routing.formulation.pruning import pruned, tables_read
-from helios.routing.formulation.restrictions import USED, WAYS, contrary_of, plain_number
-from helios.routing.formulation.schema import KEY_WORDS, SchemaView
+from helios.routing.formulation.restrictions import USED, contrary_of, plain_number
+from helios.routing.formulation.schema import KEY_WORDS, WAYS, SchemaView
 from helios.routing.formulation.self_references import through_itself
 from helios.routing.formulation.settling import Settled
 from helios.routing.formulation.words import lemma, stem

@@ -175,6 +175,8 @@ class _Reader(SuperlativeReader):
         if piece.text.startswith("on ") and selected is not None and self.ahead(Cue.COLUMN) is None:
             if selected.aggregate is None and selected.piece is not None:
                 selected.aggregate = piece.payload
+        elif selected is not None and self._said_before(piece):
+            selected.aggregate = piece.payload
         elif self.compare is not None or self.grade is not None:
             self._compared_with(piece.payload)
         elif self.mode == Mode.FILTER and piece.payload in (Aggregate.MAX, Aggregate.MIN):
@@ -183,6 +185,14 @@ class _Reader(SuperlativeReader):
             )
         else:
             self.aggregates.append(piece.payload)
+
+    def _said_before(self, piece: Piece) -> bool:
+        """Whether an amount stands before what is made of it: "the VAT total on invoices", "sales average in May"."""
+        last = self.draft.select[-1] if self.draft.select else None
+        if self.mode != Mode.SELECT or last is None or last.piece is None or last.aggregate is not None:
+            return False
+        after = self.ahead(Cue.PREPOSITION, Cue.EACH, Cue.END, skip=())
+        return last.piece.cue == Cue.COLUMN and last.piece.end == piece.start and after is not None
 
     def _more_in_all(self) -> bool:
         """ "More than 8 hectares in total": the sum of an amount is compared, not the amount of each row."""
@@ -395,6 +405,8 @@ class _Reader(SuperlativeReader):
         done = next((f.subject for f in self.draft.filters if f.operator is Operator.NOT_NULL), None)
         if done is not None and lemma(piece.text) in ("date", "day", "time") and self.mode == Mode.SELECT:
             piece = done  # "which were closed, and when? Name and date"
+        if self._kind_of_one(piece):
+            return
         self.last_column = piece
         if self.each and not self._aggregates_said() and not self.draft.select:
             self.each, self.mode = False, Mode.SELECT
@@ -428,6 +440,13 @@ class _Reader(SuperlativeReader):
             self._named_beside()
             self._select(piece)
         self.after_of = False
+
+    def _kind_of_one(self, piece: Piece) -> bool:
+        """Whether a word only says of what an aggregate is: "what do we charge on average for a move to Leeds"."""
+        before = [p.text for p in self.pieces[: self.i - 1]][-2:]
+        made = bool(self.draft.select) and self.draft.select[-1].aggregate not in (None, Aggregate.COUNT)
+        partial = not any(link.whole for link in piece.links)
+        return self.mode == Mode.SELECT and made and partial and before[:1] == ["for"] and before[1:] in (["a"], ["an"])
 
     def _asked_of_a_doer(self, piece: Piece) -> bool:
         """Whether a verb only says what somebody did of what is counted: "how many deliveries did Ann drive"."""
@@ -528,7 +547,7 @@ class _Reader(SuperlativeReader):
         draft = self.draft
         if self.negated and not draft.absent and not any(f.negated for f in draft.filters):
             place = max(i for i, p in enumerate(self.pieces) if p.cue == Cue.NOT)
-            draft.never = tuple(p.text for p in self.pieces[place + 1 :] if p.cue == Cue.WORD)
+            draft.never = tuple(p for p in self.pieces[place + 1 :] if p.cue in (Cue.WORD, Cue.COLUMN, Cue.TABLE))
         compared = [part.item for part in draft.having if part.item is not None]
         if self.aggregates and compared and not any(item.aggregate for item in draft.select):
             draft.select.append(Item(compared[0].piece, self.aggregates.pop()))  # "show the topic and the average"

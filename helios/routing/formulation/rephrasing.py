@@ -20,6 +20,7 @@ NO_FRAGMENT = re.compile(
 )
 """Words of sentences that say something, so that they do not only name what is wanted."""
 FRAGMENT_WORDS = 16
+AND_HOW_MANY = re.compile(r"(?:,| and) how (?:many|much)(?=\s*[.?!]?\s*$)", re.IGNORECASE)
 COURTESY = re.compile(r",?\s*\b(please|thanks|thank you)\b(?=\s*[.?!]|\s*$)", re.IGNORECASE)
 ALL_THE_SAME = re.compile(
     r",?\s*\b(?:counting|including)\b[^,;?.]*?\b(?:too|as well)\b,?|,\s*\w+ or not(?:,|(?=\s*[.?]))", re.IGNORECASE
@@ -70,6 +71,13 @@ TAKEN_MORE = re.compile(
 """What is taken and spent; hours are taken too, so money has to be spoken of."""
 
 
+HAS_ANYONE = re.compile(r"^(?:has|have) (?:anyone|anybody|someone) (?=\w+(?:ed|n|t)\b)", re.IGNORECASE)
+READ_OUT = re.compile(r"^read (?:me |us )?out\b(?: to (?:me|us))?", re.IGNORECASE)
+WHICH_ALONE = re.compile(r"\?\s+(?:which|who|what)(?: ones?| are they| were they)?\s*\?\s*$", re.IGNORECASE)
+"""What asks again for what a question already asks for."""
+ARE_THERE = re.compile(r"^(?:are|were|is|was) there (?:any|some)\b", re.IGNORECASE)
+
+
 def rephrased(question: str, *, money: bool = False) -> str:
     """A question without courtesies, with requests for the columns that a fragment lists, orders and spans of months
     spelled out; with `money` where prices times numbers are known, what is taken and spent by the name of that."""
@@ -81,6 +89,9 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))
     text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))
+    text = READ_OUT.sub("List", HAS_ANYONE.sub("Who has ", text))
+    if WHICH_ALONE.search(text):
+        text = ARE_THERE.sub("Which", WHICH_ALONE.sub("?", text))
     first, *rest = SENTENCE.split(text)
     if LISTING.match(first) and is_statement(first):
         first = f"List {first[0].lower()}{first[1:]}"
@@ -91,7 +102,7 @@ def _requested(sentence: str) -> str:
     """A sentence that only names what is wanted, as a request: "Name and price." """
     if WANTED.match(sentence):
         return WANTED.sub("Give", sentence)
-    if NO_FRAGMENT.search(sentence) or len(sentence.split()) > FRAGMENT_WORDS:
+    if NO_FRAGMENT.search(AND_HOW_MANY.sub("", sentence)) or len(sentence.split()) > FRAGMENT_WORDS:
         return sentence
     wanted = re.sub(r"\s+only(?=\s*[.!]?$)", "", sentence)
     opening = wanted.split(maxsplit=1)[0]

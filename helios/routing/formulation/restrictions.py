@@ -11,16 +11,17 @@ from helios.routing.formulation.draft import Draft, Filter
 from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ROWS, Aggregate, ColumnRef, Condition, Operator, Plan, PlanError, Term
-from helios.routing.formulation.schema import SchemaView
+from helios.routing.formulation.schema import WAYS, SchemaView
 from helios.routing.formulation.settling import Settled
-from helios.routing.formulation.words import lemma, stem
+from helios.routing.formulation.words import IRREGULAR, lemma, stem
 
-WAYS = {
-    "from": ("from", "origin", "source", "departure", "start", "sender", "depart", "leave"),
-    "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient", "arrive", "land"),
-}
-"""What schemas call the two ends of what goes from one place to another."""
 USED = {stem(word) for word in ("used", "appear", "serve", "occur")}
+
+
+def _does(verb: str, words: Sequence[str]) -> bool:
+    """Whether rows of a table are called by what a verb does: rented, and rentals."""
+    root = stem(verb)
+    return any(root in (word, stem(word)) or (len(root) > 3 and word.startswith(root)) for word in words)
 
 
 class Restrictions:
@@ -147,16 +148,24 @@ class Restrictions:
     def _unused(self, entity: str) -> str | None:
         """The table whose rows speak of an entity that has "never been used": the only one, or one the verb names."""
         speaking = dict.fromkeys(own.table for own, key in self.schema.refers if key.table == entity)
-        said = {stem(word) for word in self.draft.never or ()}
-        named = [
-            t for t in speaking
-            if any(stem(said) in (w, stem(w)) for said in self.draft.never or () for w in self.schema.tables[t].words)
-        ]  # fmt: skip
+        spoken = self.draft.never or ()
+        verbs = [word for piece in spoken if piece.cue == Cue.WORD for word in piece.text.lower().split()]
+        said = {stem(word) for word in verbs}
+        named = [t for t in speaking if any(_does(verb, self.schema.tables[t].words) for verb in verbs)]
+        named = named or [t for t in speaking if any(self._done_in(t, piece) for piece in spoken)]
         if len(named) == 1:
             return named[0]
         only = [t for t in speaking if not any(t in piece.tables for piece in self.draft.mentions)]
         never = any(p.cue == Cue.NOT and p.text == "never" for p in self.draft.pieces)
         return only[0] if len(only) == 1 and (said & USED or never) else None
+
+    def _done_in(self, table: str, piece: Piece) -> bool:
+        """Whether what has not been done is told by a table: rented in rentals, hired where a hire has an amount."""
+        text = piece.text.lower()
+        if piece.cue == Cue.WORD or not (text.endswith("ed") or text in IRREGULAR):
+            return False
+        own = {link.table for link in piece.links if link.column is None or not link.whole}
+        return _does(text, self.schema.tables[table].words) or own == {table}
 
     def _counts(self, part: Filter, condition: Condition) -> bool:
         """ "More than one friend", where friends are names: how many there are is compared."""

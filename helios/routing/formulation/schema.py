@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 
 from helios.executors.values import Value
 from helios.routing.formulation.dates import otherwise_written, written
+from helios.routing.formulation.glued import of_two, unglued, unglued_short
 from helios.routing.formulation.plan import ColumnRef, Computed, Day, Join, Sign
 from helios.routing.formulation.words import VOWELS, lemma, name_words, stem
 from helios.sources.descriptor import Column, ForeignKey, RelationalSchema, TableSchema
@@ -24,12 +25,8 @@ TERSE = 0.1
 FIRST_NAMES = (("first", "name"), ("given", "name"), ("forename",))
 LAST_NAMES = (("last", "name"), ("family", "name"), ("surname",))
 """What halves of people's names are called."""
-GLUED = ("id", "name", "type", "code", "date", "number", "no", "key", "title", "year", "age", "status")
-"""What stands behind a table's word in names without a border, as in `petid`."""
 KEY_WORDS = ("id", "code", "number", "key", "ref", "fk")
 """What names of keys end with."""
-SHORT = ("id", "no", "code", "name")
-"""What stands behind a table's first letters in names of keys, as in `aid` and `flno`."""
 
 
 FLAGS = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"))
@@ -38,6 +35,11 @@ FLAGGING = ("yn", "flag", "indicator", "ind", "bool")
 """What names of such columns end with."""
 
 
+WAYS = {
+    "from": ("from", "origin", "source", "departure", "start", "sender", "depart", "leave"),
+    "to": ("to", "destination", "target", "arrival", "end", "receiver", "recipient", "arrive", "land"),
+}
+"""What schemas call the two ends of what goes from one place to another."""
 ROLE_COST = 1.1
 """What a join by a role costs beside 1, where the question does not name the role: an advisor's students."""
 PASSING = 0.5
@@ -163,12 +165,15 @@ class SchemaView:
     joins: dict[str, list[Join]] = field(default_factory=dict)
     refers: set[tuple[ColumnRef, ColumnRef]] = field(default_factory=set)
     """Columns with the keys that they refer to."""
+    terse: bool = False
+    """Whether its names are shortened as in old systems: many parts of them have no vowel."""
 
     @classmethod
     def of(cls, schema: RelationalSchema) -> "SchemaView":
         """Read a descriptor's schema."""
         said = {word for table in schema.tables for word in name_words(table.name)}
-        view = cls({table.name: _table_view(table, said) for table in schema.tables})
+        terse = _terse(name for table in schema.tables for name in (table.name, *(c.name for c in table.columns)))
+        view = cls({table.name: _table_view(table, said, terse=terse) for table in schema.tables}, terse=terse)
         declared = list(_declared(schema.tables, view.tables))
         covered = {table for pair in declared for table in (pair[0].table, pair[1].table)}
         if len(covered) < len(view.tables):
@@ -196,15 +201,6 @@ class SchemaView:
         """What rows are called: the last words of tables' names and of roles, as lemmas."""
         tables = self.tables.values()
         return frozenset(words[-1] for table in tables for words in (table.words, *table.roles) if words)
-
-    @cached_property
-    def terse(self) -> bool:
-        """Whether its names are shortened as in old systems: many parts of them have no vowel."""
-        names = [
-            name for table in self.tables.values() for name in (table.name, *(c.ref.column for c in table.columns))
-        ]
-        parts = {part.lower() for name in names for part in re.findall(r"[^\W\d_]{2,}", name)}
-        return sum(VOWELS.isdisjoint(part) for part in parts) >= TERSE * len(parts) > 0
 
     def columns(self) -> Iterable[ColumnView]:
         for table in self.tables.values():
@@ -269,13 +265,21 @@ class SchemaView:
         return bool(words) and not words & (known | said)
 
 
-def _table_view(table: TableSchema, said: set[str]) -> TableView:
-    """A table as seen; `said` are the words of all tables' names."""
-    words = tuple(dict.fromkeys(name_words(table.name)))
+def _terse(names: Iterable[str]) -> bool:
+    """Whether names of tables and columns are shortened as in old systems."""
+    parts = {part.lower() for name in names for part in re.findall(r"[^\W\d_]{2,}", name)}
+    return sum(VOWELS.isdisjoint(part) for part in parts) >= TERSE * len(parts) > 0
+
+
+def _table_view(table: TableSchema, said: set[str], *, terse: bool) -> TableView:
+    """A table as seen; `said` are the words of all tables' names, in a `terse` schema names are shortened."""
+    words = (of_two(table.name, said) if terse else None) or tuple(dict.fromkeys(name_words(table.name)))
     foreign = {column for key in table.foreign_keys for column in key.columns}
     primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
-    columns = tuple(_column_view(table.name, words, said, column, foreign, set(primary)) for column in table.columns)
-    columns = _without_prefix(columns)
+    columns = tuple(
+        _column_view(table.name, words, said, column, foreign, set(primary), terse=terse) for column in table.columns
+    )
+    columns = _with_halves(_without_prefix(columns))
     keys = tuple(column for column in columns if column.primary)
     referring = {target for key in table.foreign_keys for target in (key.table,)}
     return TableView(table.name, words, columns, keys, len(referring) > 1, computed=_computed(words, columns))
@@ -306,6 +310,17 @@ def _without_prefix(columns: tuple[ColumnView, ...]) -> tuple[ColumnView, ...]:
     return tuple(replace(column, words=column.words[1:]) for column in columns)
 
 
+def _with_halves(columns: tuple[ColumnView, ...]) -> tuple[ColumnView, ...]:
+    """Columns whose f_nm and s_nm or l_nm are the halves of people's names."""
+    halves: dict[tuple[str, ...], tuple[str, ...]] = {
+        ("f", "name"): FIRST_NAMES[0], ("s", "name"): LAST_NAMES[0], ("l", "name"): LAST_NAMES[0]
+    }  # fmt: skip
+    found = halves.keys() & {column.words for column in columns}
+    if len(found) == 1 or ("f", "name") not in found:
+        return columns
+    return tuple(replace(column, words=halves.get(column.words, column.words)) for column in columns)
+
+
 def _roles(pairs: Iterable[tuple[ColumnRef, ColumnRef]], view: SchemaView) -> dict[str, tuple[tuple[str, ...], ...]]:
     """What columns that refer to a table call its rows, as far as the tables' own names do not say it."""
     known = {stem(word) for table in view.tables.values() for word in table.words}
@@ -317,7 +332,7 @@ def _roles(pairs: Iterable[tuple[ColumnRef, ColumnRef]], view: SchemaView) -> di
             found[right.table] = (*found.get(right.table, ()), words)
     for table in view.tables.values():
         key = table.keys[0].words if len(table.keys) == 1 else ()
-        own = key[:-1] if key[-1:] == ("id",) else ()
+        own = key[:-1] if key[-1:] == ("id",) or (view.terse and key[-1:] == ("number",)) else ()
         if own and stem(own[-1]) not in known and own not in found.get(table.name, ()):
             found[table.name] = (*found.get(table.name, ()), own)  # staff with an employee_id are employees
     return found
@@ -332,14 +347,21 @@ def _guessed_key(table: TableSchema, foreign: set[str]) -> list[str]:
 
 
 def _column_view(
-    table: str, own: tuple[str, ...], said: set[str], column: Column, foreign: set[str], primary: set[str]
-) -> ColumnView:
+    table: str, own: tuple[str, ...], said: set[str], column: Column, foreign: set[str], primary: set[str],
+    *, terse: bool,
+) -> ColumnView:  # fmt: skip
     words, ref = name_words(column.name), ColumnRef(table, column.name)
     days = otherwise_written(column.samples) if column.name not in foreign | primary else None
     if days is not None:
         ref, column = Day(table, column.name, days[0]), replace(column, type="date", samples=days[1])
     if len(words) == 1:
-        words = _unglued(words[0], own, said, key=column.name in foreign | primary)
+        numeric = NUMERIC.search(column.type) is not None
+        short = (
+            unglued_short(column.name, own, said, numeric=numeric, key=column.name in foreign | primary)
+            if terse
+            else None
+        )
+        words = short or unglued(words[0], own, said, key=column.name in foreign | primary)
     if words[-1:] == ("name",) and len(words) > 1 and NUMERIC.search(column.type):
         words = words[:-1]  # distance_nm is in nautical miles
     if len(words) > 1 and words[-1] in FLAGGING and _flag(column, words) is not None:
@@ -373,32 +395,6 @@ def _flag(column: Column, words: tuple[str, ...]) -> tuple[Value, Value] | None:
     like = next(iter(stored.values()))
     yes, no = (word.upper() if like.isupper() else word.title() if like.istitle() else word for word in pair)
     return stored.get(pair[0], yes), stored.get(pair[1], no)
-
-
-def _unglued(word: str, table_words: tuple[str, ...], said: set[str], *, key: bool) -> tuple[str, ...]:
-    """A name of two words without a border: the table's own word or its first letters, or another table's word.
-
-    Whatever stands in front of a key's `id` is a word.
-    """
-    for last in GLUED:
-        first = word.removesuffix(last)
-        if first == word:
-            continue
-        if (key or last == "name") and 0 < len(first) < 3 and last in SHORT:
-            meant = [w for w in table_words if w.startswith(first)]
-            meant = meant or [w for w in sorted(said) if key and w.startswith(first)]
-            if len(meant) == 1:
-                return meant[0], *name_words(last)
-        if len(first) < 3:
-            continue
-        own = next((w for w in table_words if w.startswith(first) or lemma(w) == lemma(first)), None)
-        if own is not None:
-            return own, *name_words(last)
-        if lemma(first) in said:
-            return lemma(first), *name_words(last)
-        if key and last == "id":
-            return *name_words(first), last
-    return (word,)
 
 
 def _numbers(samples: tuple[str, ...]) -> bool:

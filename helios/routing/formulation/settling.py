@@ -17,13 +17,15 @@ from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece, text_before
 from helios.routing.formulation.plan import ColumnRef, Operator
-from helios.routing.formulation.schema import ColumnView, SchemaView, units_of
+from helios.routing.formulation.schema import WAYS, ColumnView, SchemaView, units_of
 from helios.routing.formulation.words import lemma, similarity, stem
 
 OPTIONS, SETTLEMENTS, COMBINATIONS = 4, 6, 1024
 """How many columns a mention may mean, how many ways to settle all mentions are kept, and how many are looked at."""
 NEAREST, NEAR, MENTIONED = 0.5, 0.25, 0.15
 """What a column gains where its table is named next to it, on its other side, or anywhere."""
+SIDE = 0.2
+"""What "to" before a value says for a column that is called by that end, and against one called by the other."""
 STORED = 0.3
 """What a date gains in whose column that day stands."""
 AWAY = 0.05
@@ -232,7 +234,7 @@ class _Surroundings:
             naming = self.schema.tables[table].naming if table is not None else None
             if naming is not None:
                 return [Option(naming.ref, 0.6, 0.8)]
-            return [] if like else [self._option(link, at, filtering=True) for link in links]
+            return [] if like else [self._on_its_way(self._option(link, at, filtering=True), at) for link in links]
         if part.grade is not None and (part.grade.attributes or part.grade.inverse):
             return list(self._attributes(part.grade, self.nearest(at)))
         if part.value is not None and part.value.cue == Cue.NUMBER:
@@ -242,6 +244,15 @@ class _Surroundings:
         table = self.nearest(at)
         naming = self.schema.tables[table].naming if table else None
         return [Option(naming.ref, 0.6, 0.8)] if naming is not None else []
+
+    def _on_its_way(self, option: Option, value: Piece) -> Option:
+        """An option with what "from" or "to" before the value says for or against its column: to_town, destination."""
+        way = text_before(self.pieces, value)
+        if way not in WAYS:
+            return option
+        words = self.schema.column(option.column).words
+        gain = sum(SIDE if end == way else -SIDE for end, called in WAYS.items() if set(called) & set(words))
+        return Option(option.column, option.score + gain, option.words)
 
     def _written_so(self, link: Link, value: Piece) -> bool:
         """Whether a month or a day stands in a column just as the question has it, and in none of dates."""

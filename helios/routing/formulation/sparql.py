@@ -281,6 +281,8 @@ class _Scope:
     def _combined(self, plan: Plan, first: str) -> str:
         assert plan.combined is not None
         operation, other = plan.combined
+        if operation in (SetOperation.LESS, SetOperation.APART):
+            raise PlanError("the difference of two numbers is not written in SPARQL")
         second = f"{{ {_Scope(self.tables, self.numbers, self.mark).select(other)} }}"
         between = {SetOperation.UNION: " UNION ", SetOperation.EXCEPT: " MINUS "}.get(operation, " ")
         return f"{first}{between}{second}"

@@ -74,6 +74,9 @@ class _Renderer:
         self.like = "LIKE" if dialect == "sqlite" else "ILIKE"
 
     def query(self, plan: Plan) -> str:
+        if plan.combined is not None and plan.combined[0] in (SetOperation.LESS, SetOperation.APART):
+            numbers = f"({self.query(plan.with_(combined=None))}) - ({self.query(plan.combined[1])})"
+            return f"SELECT {numbers}" if plan.combined[0] is SetOperation.LESS else f"SELECT ABS({numbers})"
         several = bool(plan.joins or self.aliases)
         columns = ", ".join(self.shown(term, several) for term in plan.select)
         parts = [f"SELECT {'DISTINCT ' if plan.distinct else ''}{columns}", f"FROM {self.table(plan.table)}"]

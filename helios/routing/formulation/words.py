@@ -59,6 +59,9 @@ ABBREVIATIONS = {
     "dest": "destination", "dlv": "delivery", "lmt": "limit", "mdl": "model", "insp": "inspection", "actv": "active",
     "flg": "flag", "fst": "first", "lst": "last", "exp": "expiry", "odom": "odometer", "pmt": "payment",
     "pymt": "payment", "ord": "order", "itm": "item", "whse": "warehouse", "fac": "facility",
+    "empl": "employee", "supp": "supplier", "stf": "staff", "bkd": "booked", "strt": "start", "flr": "floor",
+    "meth": "method", "catg": "category", "hr": "hour", "mth": "month", "lvl": "level", "prc": "price",
+    "cst": "cost", "twn": "town", "eml": "email", "adr": "address", "sz": "size",
     "mst": "", "mstr": "", "hdr": "", "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
 }  # fmt: skip
 """What schema authors shorten; "ref", "tbl" and the like say nothing about the rows."""
@@ -99,6 +102,8 @@ HOUSED = re.compile(r"(?<=[A-Z]{3})(MST|HDR|TBL|DTL)$")
 """What old systems glue to the names of tables: CREWMST holds crews."""
 VOWELS = frozenset("aeiou")
 NOUN_ENDINGS = ("tion", "sion", "val", "ture", "ance", "ence")
+SHORTEST = 3
+"""Letters of a name that may be nothing but the beginning of a word."""
 SUFFIXES = ("able", "ing", "ers", "ors", "ed", "d", "er", "or", "ion", "ment", "es", "s", "e", "y", "i")
 _FUNCTION_WORDS = """
     a an the of in on at by for from to with and or as is are was were be been being do does did has have had
@@ -247,6 +252,16 @@ def _shortened(name: str, word: str) -> bool:
         return False
     letters = iter(word)
     return all(letter in letters for letter in name) and name[-1] in word[len(name) - 1 :]
+
+
+def shortens(name: str, word: str) -> bool:
+    """Whether a name is a word without its vowels, or at least three letters from which it begins."""
+    if not name.isalpha() or len(name) < 2 or len(word) <= len(name):
+        return False
+    consonants = word[0] + "".join(letter for letter in word[1:] if letter not in VOWELS)
+    begins = len(name) >= SHORTEST and len(word) >= len(name) + 2 and word.startswith(name)
+    bare = len(name) >= SHORTEST and VOWELS.isdisjoint(name) and consonants.startswith(name)
+    return begins or bare or name == consonants or (len(name) >= SHORTEST and word == name + "e")
 
 
 def _noun_of(verb: str, noun: str) -> bool:

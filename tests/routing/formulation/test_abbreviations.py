@@ -5,10 +5,10 @@ import sqlite3
 import pytest
 
 from helios.executors.base import Language, NativeQuery
-from helios.routing.formulation.abbreviations import shortens, spelt_out
+from helios.routing.formulation.abbreviations import spelt_out
 from helios.routing.formulation.generator import SqlGenerator
 from helios.routing.formulation.schema import SchemaView
-from helios.routing.formulation.words import tokenise
+from helios.routing.formulation.words import shortens, tokenise
 from helios.sources.registry import Registry
 
 YARD = """
