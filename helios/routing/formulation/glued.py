@@ -76,18 +76,15 @@ def unglued_short(
         return _head(word[:-2])[0], "number"
     if not word.isalpha() or word in ABBREVIATIONS or word in WHOLE or word in said:
         return None
-    for size in (4, 3, 2):
-        head, tail = word[:-size], word[-size:]
-        if not head:
-            continue
+    parts = [(word[:-size], word[-size:]) for size in (4, 3, 2) if len(word) > size]
+    for head, tail in parts:
         called = _called(head, own) or next(filter(None, (_called(head, (w,)) for w in sorted(said))), None)
         if called and (meant := TAILS.get(tail) or OWN_TAILS.get(tail)):
             return called, *meant.split()
+    for head, tail in parts:
         meant = TAILS.get(tail) or (NUMERIC_TAILS.get(tail) if numeric else None)
-        if meant and len(head) >= LEAST:
-            return *_head(head), *meant.split()
-        if meant and head == "u":
-            return "unit", *meant.split()
+        if meant and (len(head) >= LEAST or head == "u"):
+            return *(("unit",) if head == "u" else _head(head)), *meant.split()
     if word in ("ucost", "uprice"):
         return "unit", word[1:]
     for size in (4, 3):

@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef
 from helios.routing.formulation.schema import FIRST_NAMES, LAST_NAMES, ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import SHORTEST, Token, lemma, name_words, shortens, similarity, stem, synonyms
+from helios.routing.formulation.words import (
+    SHORTEST,
+    VOWELS,
+    Token,
+    lemma,
+    name_words,
+    shortens,
+    similarity,
+    stem,
+    synonyms,
+)
 from helios.sources.base import ValueHit
 
 LIGHT = frozenset({"number", "of", "in", "the", "and", "for", "to", "by", "at", "is", "if", "per"})
@@ -267,6 +277,9 @@ def _coded(code: str, word: str) -> bool:
     """Whether a code stands for a word: its consonants, its first four letters or more, or what a hyphen divides."""
     if "-" in word:
         return lemma(word.replace("-", "")) == code
+    if len(code) > SHORTEST and VOWELS.isdisjoint(code) and word[0] == code[0] and word[-1] == code[-1]:
+        letters = iter(word)
+        return all(letter in letters for letter in code)  # DLVD for delivered
     return shortens(code, word) and (len(code) > SHORTEST or not word.startswith(code))
 
 

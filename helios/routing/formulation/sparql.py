@@ -41,7 +41,20 @@ def render_sparql(plan: Plan, tables: RdfTables) -> str:
     """SPARQL that answers a plan; PlanError for the first of each, which is not written for RDF."""
     if plan.each:
         raise PlanError("the first of each is not written in SPARQL")
+    if plan.combined is not None and plan.combined[0] in (SetOperation.LESS, SetOperation.APART):
+        return _difference(plan, plan.combined[1], tables)
     return _Scope(tables, count()).select(in_time_order(plan))
+
+
+def _difference(first: Plan, second: Plan, tables: RdfTables) -> str:
+    """What two plans of one number each differ by."""
+    assert first.combined is not None
+    numbers = count()
+    one, other = (_Scope(tables, numbers, mark) for mark in ("_1", "_2"))
+    found = f"{{ {one.only(first, '?first')} }} {{ {other.only(second, '?second')} }}"
+    by = "?first - ?second"
+    by = f"ABS({by})" if first.combined[0] is SetOperation.APART else by
+    return f"SELECT ({by} AS ?difference) WHERE {{ {found} }}"
 
 
 class _Scope:
@@ -77,6 +90,15 @@ class _Scope:
         parts += ["ORDER BY " + " ".join(orders)] * bool(orders)
         parts += [f"LIMIT {plan.limit}"] * (plan.limit is not None)
         return " ".join(parts)
+
+    def only(self, plan: Plan, name: str) -> str:
+        """A plan's only number by the name of a variable."""
+        number = self.number(plan.select[0])
+        self.match(plan)
+        orders = [f"{'DESC' if o.descending else 'ASC'}({self.number(o.term)})" for o in plan.order]
+        parts = [f"SELECT ({number} AS {name}) WHERE {{ {self.body()} }}"]
+        parts += ["ORDER BY " + " ".join(orders)] * bool(orders)
+        return " ".join([*parts, *([f"LIMIT {plan.limit}"] * (plan.limit is not None))])
 
     def match(self, plan: Plan) -> None:
         """The triples of a plan's tables and joins, and its conditions."""
@@ -281,8 +303,6 @@ class _Scope:
     def _combined(self, plan: Plan, first: str) -> str:
         assert plan.combined is not None
         operation, other = plan.combined
-        if operation in (SetOperation.LESS, SetOperation.APART):
-            raise PlanError("the difference of two numbers is not written in SPARQL")
         second = f"{{ {_Scope(self.tables, self.numbers, self.mark).select(other)} }}"
         between = {SetOperation.UNION: " UNION ", SetOperation.EXCEPT: " MINUS "}.get(operation, " ")
         return f"{first}{between}{second}"

@@ -182,6 +182,23 @@ def test_days_between_dates_are_those_of_the_calendar(tmp_path, generator):
     assert found == {n: (last - first).days for n, (first, last) in stays.items()}
 
 
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("How many more airlines are from Norway than from Chile?", 2),
+        ("How many fewer airlines are from Spain than from Norway?", 1),
+        ("What is the difference between the highest and the lowest ticket price?", 840),
+        ("What is the difference in elevation between the airports Gardermoen and Flesland?", 511),
+    ],
+)
+def test_two_numbers_apart(graphs, generator, style, question, number):
+    source = graphs[f"air_{style}"]
+    query = generator.formulate(question, source)[0].query
+    assert "?first - ?second" in query.text
+    assert [tuple(map(float, row)) for row in source.execute(query).rows] == [(number,)]
+
+
 def _agrees(question, gold, source, query, database):
     rows = tuple(tuple(row) for row in database.execute(gold).fetchall())
     asked = SourceQuestion(
