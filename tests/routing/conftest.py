@@ -86,5 +86,5 @@ def model(llm_settings):
 
 @pytest.fixture
 def config(scripted_llm) -> Config:
-    limits = ["advanced.llm.call_seconds=1", "advanced.llm.question_seconds=20"]
+    limits = ["advanced.llm.call_seconds=4", "advanced.llm.question_seconds=20"]
     return load_config(overrides=[f"llm.base_url={scripted_llm.url}", "llm.model=scripted", *limits])
