@@ -101,6 +101,8 @@ class _Reader(SuperlativeReader):
         """ "Who was hired last year? Give the first name and the job": a request of its own says what is wanted."""
         request = piece.text in REQUESTS and self.behind(Cue.END)
         self.draft.listed |= request
+        if request:
+            self._leave_undone()
         if request and self.ahead(Cue.COLUMN, skip=(Cue.WORD, Cue.DISTINCT, Cue.TABLE)) is not None:
             for item in self.draft.select:
                 item.provisional = item.provisional or item.aggregate is None
@@ -545,9 +547,7 @@ class _Reader(SuperlativeReader):
 
     def _finish(self) -> None:
         draft = self.draft
-        if self.negated and not draft.absent and not any(f.negated for f in draft.filters):
-            place = max(i for i, p in enumerate(self.pieces) if p.cue == Cue.NOT)
-            draft.never = tuple(p for p in self.pieces[place + 1 :] if p.cue in (Cue.WORD, Cue.COLUMN, Cue.TABLE))
+        self._leave_undone()
         compared = [part.item for part in draft.having if part.item is not None]
         if self.aggregates and compared and not any(item.aggregate for item in draft.select):
             draft.select.append(Item(compared[0].piece, self.aggregates.pop()))  # "show the topic and the average"
@@ -584,6 +584,14 @@ class _Reader(SuperlativeReader):
             draft.limit = 1
         if self.compare is not None and self.last_column is not None and self.aggregates:
             draft.filters.append(Filter(self.last_column, self.compare, None, average=self.aggregates[-1]))
+
+    def _leave_undone(self) -> None:
+        """What a negation is said of that nothing took, up to here: "have never been used"."""
+        draft = self.draft
+        if self.negated and not draft.absent and not any(f.negated for f in draft.filters):
+            place = max(i for i, p in enumerate(self.pieces[: self.i]) if p.cue == Cue.NOT)
+            said = (p for p in self.pieces[place + 1 : self.i] if p.cue in (Cue.WORD, Cue.COLUMN, Cue.TABLE))
+            draft.never, self.negated = tuple(said), False
 
     def _only_opens(self, item: Item) -> bool:
         """Whether "when" or "where" asks for what is named later: "when was the date of"; not "when, and by whom"."""

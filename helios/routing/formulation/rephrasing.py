@@ -71,6 +71,13 @@ TAKEN_MORE = re.compile(
 """What is taken and spent; hours are taken too, so money has to be spoken of."""
 
 
+OF_ITS_KIND = re.compile(
+    r"\b(average|mean)( [\w ]{1,30}?)? (for|of|in|on|at|within) the (\w+) (?:that )?"
+    r"(?:they|it|he|she|each(?: one)?)(?:['’](?:re|s)| are| is| was| were| belongs?| stands?| works?| lives?) "
+    r"(?:on|in|at|of|to|for|from|under)\b",
+    re.IGNORECASE,
+)
+"""What is compared within one kind: "the average for the floor they're on"."""
 HAS_ANYONE = re.compile(r"^(?:has|have) (?:anyone|anybody|someone) (?=\w+(?:ed|n|t)\b)", re.IGNORECASE)
 READ_OUT = re.compile(r"^read (?:me |us )?out\b(?: to (?:me|us))?", re.IGNORECASE)
 WHICH_ALONE = re.compile(r"\?\s+(?:which|who|what)(?: ones?| are they| were they)?\s*\?\s*$", re.IGNORECASE)
@@ -89,6 +96,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))
     text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))
+    text = OF_ITS_KIND.sub(r"\1\2 of their \4", text)
     text = READ_OUT.sub("List", HAS_ANYONE.sub("Who has ", text))
     if WHICH_ALONE.search(text):
         text = ARE_THERE.sub("Which", WHICH_ALONE.sub("?", text))

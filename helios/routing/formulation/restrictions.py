@@ -82,6 +82,8 @@ class Restrictions:
             listed = same and where[-1][0].operator == Operator.EQ and not self._together(condition)
             if where and (part.alternative or listed):
                 where[-1] = (*where[-1], condition)
+            elif part.operator is Operator.IS_NULL and condition.operator is Operator.EQ and not part.negated:
+                where.append((condition, Condition(condition.term, Operator.IS_NULL)))  # nothing, or not said
             else:
                 where.append((condition,))
         return where, absent

@@ -27,6 +27,8 @@ ASKED = re.compile(
     r"(?:the )?total (?:amount )?(?:given|paid|spent|taken|raised|earned|received))\b",
     re.IGNORECASE,
 )
+RECEIVED = ("pay", "paid", "payment", "received", "receive", "taken")
+"""What columns are called that hold what was taken, beside what was asked for."""
 COSTS = frozenset(("cost", "expense", "postage"))
 """What columns are called that hold what was spent, whatever was taken."""
 DIRECT, NAMED, SPOKEN, NEAR = 4, 3, 2, 1
@@ -39,6 +41,8 @@ def money_asked(draft: Draft, settled: Settled, schema: SchemaView) -> ColumnRef
     if not ASKED.match(" ".join(piece.text for piece in draft.pieces)) or not said & (OUT | IN | PAID):
         return None
     direct = {column.table for part in draft.filters if (column := settled.of(part)) is not None}
+    groups = (settled.of(item) for item in draft.groups)
+    direct |= {column.table for column in groups if column is not None and not schema.column(column).temporal}
     spoken = [table for piece in draft.mentions for table in piece.tables[:1]]
     return likeliest_amount(schema, said, direct, spoken)
 
@@ -55,7 +59,7 @@ def likeliest_amount(
     ways = [way for way in (OUT, IN, PAID) if said & way]
     marks: dict[ColumnRef, int] = {}
     for table in schema.tables.values():
-        if (amount := amount_of(table)) is None:
+        if (amount := amount_of(table, taken=ways == [IN])) is None:
             continue
         if ways == [IN] and set(schema.column(amount).words) & COSTS and not isinstance(amount, Computed):
             continue
@@ -70,14 +74,19 @@ def likeliest_amount(
     return best[0]
 
 
-def amount_of(table: TableView) -> ColumnRef | None:
-    """The only column of a table that holds money, or the only one that is called a sum; a price times how many."""
+def amount_of(table: TableView, *, taken: bool = False) -> ColumnRef | None:
+    """The only column of a table that holds money, or the only one that is called a sum; a price times how many.
+
+    Of several the one that says what was `taken`: paid_amount beside net_amount.
+    """
     products = [column.ref for column in table.computed if isinstance(column.ref, Computed)]
     if products:
         return products[0]
     happens = any(column.temporal and not lasts(column) for column in table.columns)
     for names in (SUMS, (*SUMS, *PRICES, "charge", "paid")) if happens else (SUMS,):
         found = [column for column in table.amounts if set(column.words) & set(names)]
-        if len(found) == 1:
-            return found[0].ref
+        paid = [column for column in found if set(column.words) & set(RECEIVED)] if taken else []
+        for some in (found, paid):
+            if len(some) == 1:
+                return some[0].ref
     return None
