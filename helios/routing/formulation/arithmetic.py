@@ -123,6 +123,8 @@ def _days(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
     mention = _mention(pieces[place], closing, one, other, Sign.DAYS)
     mention = replace(mention, start=pieces[place].start, end=pieces[place].end)
     before = [replace(p, cue=Cue.ASK, text="what", payload=None) if p.cue == Cue.COUNT else p for p in pieces[:place]]
+    said = [p for p in pieces[place:starts] if p.cue == Cue.AGGREGATE]
+    before += [replace(p, text="average") for p in said if p.payload is Aggregate.AVG]  # "how many days on average"
     return [*before, mention, *pieces[pieces.index(closing) + 1 :]]
 
 

@@ -1,5 +1,6 @@
 """Reading conditions: comparisons, values and numbers, and the columns or tables that they are about."""
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -11,6 +12,8 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.words import IRREGULAR, lemma
 
+ORDERED = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
+"""Comparisons that names have no part in."""
 NEGATED = {
     Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
     Operator.LE: Operator.GT, Operator.CONTAINS: Operator.NOT_CONTAINS, Operator.BETWEEN: Operator.BETWEEN,
@@ -151,6 +154,8 @@ class ConditionReader:
             self._value(Piece(Cue.VALUE, following.start, following.end, following.text, quoted=True))
 
     def _value(self, piece: Piece) -> None:
+        if self.compare in ORDERED and piece.values and not piece.quoted and not re.search(r"\d", piece.text):
+            self.compare = None  # "who works under Ann"
         operator = self.like or self.compare or Operator.EQ
         behind = [p.text for p in self.pieces[self.i : self.i + 2]]
         if piece.quoted and operator is Operator.EQ and behind[:1] == ["in"] and behind[1:] in (["them"], ["it"]):

@@ -335,6 +335,10 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
         links.append(link)
     for place, token in enumerate(tokens[:open_from]):
         word = token.text.lower()
+        if token.small:  # "on hold", "in stock", of a column that is called so
+            begun = (c for c in schema.columns() if c.ref in flags and len(c.words) > 1 and c.words[0] == token.lemma)
+            same = (c for c in begun if c.words == tuple(t.lemma for t in tokens[place : place + len(c.words)]))
+            links += [Link(place, place + len(c.words), FLAG, c.ref.table, c.ref, flags[c.ref][0]) for c in same]
         if place and tokens[place - 1].lemma in ("can", "could"):  # "members who can drive", of can_drive
             able = (c for c in schema.columns() if c.ref in flags and c.words == ("can", token.lemma))
             links += [Link(place, place + 1, FLAG, c.ref.table, c.ref, flags[c.ref][0]) for c in able]
@@ -355,6 +359,10 @@ def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
     """Whether a thing that was named before has, gets or allows what the column is called by."""
     before = [token.lemma for token in tokens[: link.start]]
     while before and before[-1] in ("a", "an", "any", "no", "the", "their", "its", "own", "not"):
+        before.pop()
+    if before[-2:] == ["part", "of"]:
+        before = before[:-2]  # "beers that are not part of the core range"
+    while before[-1:] == ["not"]:
         before.pop()
     if not before or not any(start < link.start for start in tables):
         return False

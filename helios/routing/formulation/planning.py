@@ -56,6 +56,7 @@ class _Planner(Groups):
         group = self._group(select, plain)
         orders = self._orders(select)
         select = self._counted_alike(select, orders)
+        select, orders, group = self._day_of_the_most(select, orders, group)
         if self._how_much() and len(orders) == 1 and orders[0].term not in select:
             select.append(orders[0].term)
         having = self._having()
@@ -127,6 +128,23 @@ class _Planner(Groups):
             combined = (SetOperation.INTERSECT, pruned(other, self.schema))
             plan = plan.with_(combined=combined, order=(), limit=None, each=())
         return pruned(plan, self.schema)
+
+    def _day_of_the_most(
+        self, select: list[Term], orders: list[Order], group: list[ColumnRef]
+    ) -> tuple[list[Term], list[Order], list[ColumnRef]]:
+        """ "On which day did we take the most": what was taken that day, not what was taken at once."""
+        items, dates = self.draft.orders, [term.column for term in select if term.column and term.aggregate is None]
+        if group or self.draft.limit != 1 or len(orders) != 1 or len(items) != 1 or not items[0].many or not dates:
+            return select, orders, group
+        order, day = orders[0], self.schema.column(dates[0])
+        amount = order.term.column
+        if not day.temporal or day.key or amount is None or order.term.aggregate is not None:
+            return select, orders, group
+        if not self.schema.column(amount).amount or amount.table != day.ref.table:
+            return select, orders, group
+        summed = Term(amount, Aggregate.SUM)
+        select = [summed if term.column == amount else term for term in select]
+        return select, [replace(order, term=summed)], [day.ref]
 
     def _counted_alike(self, select: list[Term], orders: Sequence[Order]) -> list[Term]:
         """ "Who sold the most kilos, and how many": what is counted is what the order goes by."""
@@ -243,11 +261,13 @@ class _Planner(Groups):
         ways = ways or {way for way in WAYS if stem(way) in said}
         said = said - {stem(way) for way in WAYS} | {stem(word) for way in ways for word in WAYS[way]}
 
+        by_each = [item.piece.text.lower() for item in self.draft.groups if item.piece is not None]
+        divided = {stem(lemma(word)) for text in by_each for word in text.split()}
         named = {w for table in (join.left.table, join.right.table) for w in self.schema.tables[table].words}
 
         def heard(one: Join) -> int:
             words = {*self.schema.column(one.left).words, *self.schema.column(one.right).words} - named
-            return sum(stem(word) in said for word in words)
+            return sum(1 + (stem(word) in divided) for word in words if stem(word) in said)
 
         return max([join, *others], key=heard)
 

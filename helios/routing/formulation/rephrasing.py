@@ -78,6 +78,7 @@ OF_ITS_KIND = re.compile(
     re.IGNORECASE,
 )
 """What is compared within one kind: "the average for the floor they're on"."""
+ONE_BY_ONE = re.compile(r"\b(\w{3,}) by \1\b", re.IGNORECASE)
 HAS_ANYONE = re.compile(r"^(?:has|have) (?:anyone|anybody|someone) (?=\w+(?:ed|n|t)\b)", re.IGNORECASE)
 READ_OUT = re.compile(r"^read (?:me |us )?out\b(?: to (?:me|us))?", re.IGNORECASE)
 WHICH_ALONE = re.compile(r"\?\s+(?:which|who|what)(?: ones?| are they| were they)?\s*\?\s*$", re.IGNORECASE)
@@ -96,6 +97,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))
     text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))
+    text = ONE_BY_ONE.sub(lambda found: f"for each {found[1].lower()}", text)
     text = OF_ITS_KIND.sub(r"\1\2 of their \4", text)
     text = READ_OUT.sub("List", HAS_ANYONE.sub("Who has ", text))
     if WHICH_ALONE.search(text):

@@ -9,7 +9,7 @@ from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import DATE, YEARS, within
 from helios.routing.formulation.draft import Draft, Filter
 from helios.routing.formulation.linking import says_when
-from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.pieces import Piece, text_before
 from helios.routing.formulation.plan import ROWS, Aggregate, ColumnRef, Condition, Operator, Plan, PlanError, Term
 from helios.routing.formulation.schema import WAYS, SchemaView
 from helios.routing.formulation.settling import Settled
@@ -164,6 +164,8 @@ class Restrictions:
     def _done_in(self, table: str, piece: Piece) -> bool:
         """Whether what has not been done is told by a table: rented in rentals, hired where a hire has an amount."""
         text = piece.text.lower()
+        if piece.cue != Cue.WORD and text_before(self.draft.pieces, piece) in ("a", "an", "any", "anything"):
+            return any(link.table == table for link in piece.links)  # "never placed an order"
         if piece.cue == Cue.WORD or not (text.endswith("ed") or text in IRREGULAR):
             return False
         own = {link.table for link in piece.links if link.column is None or not link.whole}

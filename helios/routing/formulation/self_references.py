@@ -1,6 +1,7 @@
 """Rows that refer to other rows of their own table: whose manager somebody is, and whom somebody mentors."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft
@@ -8,6 +9,9 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ColumnRef, Condition, Operator, Plan, Term
 from helios.routing.formulation.schema import KEY_WORDS, SchemaView
 from helios.routing.formulation.words import stem
+
+UNDER = "under"
+"""Where somebody works whom another leads."""
 
 
 def through_itself(plan: Plan, draft: Draft, schema: SchemaView) -> Plan:
@@ -42,14 +46,15 @@ def _role(pieces: Sequence[Piece], own: ColumnRef, schema: SchemaView) -> Piece 
     words = {stem(word) for word in schema.column(own).words if word not in KEY_WORDS}
     words |= {stem(word) for word in words}
     told = (p for p in pieces if p.cue is not Cue.VALUE and {stem(stem(word)) for word in p.text.split()} & words)
-    return next(told, None)
+    under = (p for p, value in pairwise(pieces) if p.text.lower() == UNDER and value.cue is Cue.VALUE)
+    return next(told, None) or next(under, None)
 
 
 def _done_to(pieces: Sequence[Piece], role: Piece) -> bool:
     """Whether the named one has the role: "mentored by Ann", "who reports to Ann", "whom does Ann manage"."""
     place = next(i for i, piece in enumerate(pieces) if piece is role)
     before, after = pieces[:place], pieces[place + 1 : place + 2]
-    if after and after[0].cue is Cue.PREPOSITION and after[0].text in ("by", "to", "under"):
+    if role.text.lower() == UNDER or (after and after[0].text in ("by", "to", UNDER)):
         return True
     verb = bool(after) and after[0].cue is Cue.END and any(p.cue is Cue.WORD and p.text == "do" for p in before)
     return verb and any(p.cue is Cue.VALUE for p in before)
