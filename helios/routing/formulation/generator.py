@@ -38,7 +38,7 @@ from helios.routing.formulation.linking import (
 from helios.routing.formulation.measures import measured
 from helios.routing.formulation.periods import with_periods
 from helios.routing.formulation.pieces import Piece, cut
-from helios.routing.formulation.plan import NULL_TESTS, Condition, Operator, Plan, PlanError, Term
+from helios.routing.formulation.plan import NULL_TESTS, Computed, Condition, Operator, Plan, PlanError, Term
 from helios.routing.formulation.planning import make_plan
 from helios.routing.formulation.rates import with_rates
 from helios.routing.formulation.reading import read
@@ -178,16 +178,15 @@ def read_question(
         return _readings(question, schema, find)
     operation, *asked = two
     first, second = (_readings(half, schema, find) for half in asked)
-    plan = set_apart(operation, first[0].plan, second[0].plan) if first and second else None
-    if plan is None:
-        return _readings(question, schema, find)
-    one, other = first[0], second[0]
-    return [
+    found = [
         replace(
             one, plan=plan, loose=(*one.loose, *other.loose), unmet=(*one.unmet, *other.unmet),
             unread=tuple(dict.fromkeys((*one.unread, *other.unread))),
         )
+        for one in first[:TRIED] for other in second
+        if (plan := set_apart(operation, one.plan, other.plan)) is not None
     ]  # fmt: skip
+    return found or _readings(question, schema, find)
 
 
 def _said(words: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]) -> Said:
@@ -212,7 +211,7 @@ def _readings(
     if request is None:
         return []
     question = request
-    money = any(table.computed for table in schema.tables.values())
+    money = any(isinstance(one.ref, Computed) for table in schema.tables.values() for one in table.computed)
     tokens = tokenise(rephrased(question, money=money))
     schema = with_periods(schema, question, tokens)
     tokens = distribute(with_dates(tokens, whole=schema.dated), schema)

@@ -19,6 +19,8 @@ from helios.routing.formulation.words import FUNCTION_WORDS, lemma, stem
 
 A_UNIT = ("per", "a", "an", "each")
 """Words before a unit that something costs: a price per kilo."""
+TAKINGS = ("takings", "taking", "turnover", "revenue", "proceeds")
+"""What people call all that was taken."""
 SPENDING = ("spending", "spend", "taking", "takings", "earnings", "outgoings", "expenditure", "money", "income")
 """What people call money that was spent or taken, where a total of it is asked for."""
 IN_STOCK = frozenset(("do", "we", "have", "be", "there", "left", "in", "stock", "on", "hand", "still", "now", "got"))
@@ -37,7 +39,8 @@ UNIT, MONEY, QUANTITY = 0.75, 0.8, 0.8
 def measured(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     """The pieces with measures that no column is named for as mentions of the columns that hold them."""
     found = [piece if text_before(pieces, piece) in A_UNIT else _unit(piece, schema) for piece in pieces]
-    return _by_kind(_how_many_of(_money(_taken_in(found, schema), schema), schema), schema)
+    found = _by_kind(_how_many_of(_money(_taken_in(found, schema), schema), schema), schema)
+    return _takings(found, schema)
 
 
 def _unit(piece: Piece, schema: SchemaView) -> Piece:
@@ -87,6 +90,19 @@ def _by_kind(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
         return pieces
     summed = replace(amount, payload=Aggregate.SUM)
     return [*pieces[:at], summed, replace(by, cue=Cue.EACH, text="per"), *pieces[at + 2 :]]
+
+
+def _takings(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
+    """ "Taproom takings for 3 May": all that was taken, where a table has what was taken at once."""
+    for place, piece in enumerate(pieces):
+        if piece.cue != Cue.COLUMN or piece.text.lower().split()[-1] not in TAKINGS or not piece.columns:
+            continue
+        column, before = piece.columns[0].column, pieces[place - 1].cue if place else Cue.END
+        made = [c.ref for c in schema.tables[piece.columns[0].table].computed] if column is not None else []
+        if column in made and before not in (Cue.AGGREGATE, Cue.COMPARE, Cue.SUPERLATIVE):
+            total = Piece(Cue.AGGREGATE, piece.start, piece.start, "total", Aggregate.SUM)
+            return [*pieces[:place], total, *pieces[place:]]
+    return pieces
 
 
 def _money(pieces: list[Piece], schema: SchemaView) -> list[Piece]:

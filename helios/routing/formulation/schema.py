@@ -54,6 +54,8 @@ HELD = ("stock", "capacity", "maximum", "minimum", "reorder", "level", "store", 
 """What columns are called that say how many there may be or are left, or what a day costs: nothing was sold there."""
 SOLD = ("booking", "reservation", "ticket", "sale", "order", "registration", "seat")
 """What tables are called whose seats are taken, rather than there."""
+SALES = ("sale", "till", "taking", "income", "receipt", "donation", "booking", "ticket")
+"""What tables are called that hold what was taken."""
 PRICES = ("price", "cost", "fee", "fare")
 """What columns are called that say what one of them costs."""
 SUMS = ("total", "amount", "subtotal", "revenue", "value", "sum", "net", "gross")
@@ -294,7 +296,10 @@ def _computed(words: Iterable[str], columns: Iterable[ColumnView]) -> tuple[Colu
     ]  # fmt: skip
     prices = [column for column in numbers if set(column.words) & set(PRICES)]
     many = [c for c in numbers if c not in prices and set(c.words) & set(MANY)]
-    if len(prices) != 1 or len(many) != 1 or any(set(column.words) & set(SUMS) for column in numbers):
+    sums = [column for column in numbers if set(column.words) & set(SUMS)]
+    if len(sums) == 1 and set(words) & set(SALES):
+        return (replace(sums[0], words=("revenue",), samples=()),)
+    if len(prices) != 1 or len(many) != 1 or sums:
         return ()
     (price,), (number,) = prices, many
     ref = Computed(number.ref.table, number.ref.column, Sign.TIMES, price.ref.column)

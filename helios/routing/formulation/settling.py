@@ -13,6 +13,7 @@ from math import prod
 
 from helios.routing.formulation.cues import OWNERS, Cue, Grade
 from helios.routing.formulation.dates import DATE, IN_A_YEAR, YEARS, holds_years
+from helios.routing.formulation.dates import STORED as STORED_DAY
 from helios.routing.formulation.draft import Draft, Filter, Item
 from helios.routing.formulation.linking import Link
 from helios.routing.formulation.pieces import Piece, text_before
@@ -310,17 +311,20 @@ class _Surroundings:
         told = [c for c in beside if said & {stem(word) for word in c.words}]  # "registered in 2016"
         yield from (Option(c.ref, 0.9, 0.7) for c in told)
         said |= {stem(word) for p in self.pieces for word in p.text.lower().split()}
-        measured = [c for name in self._dated_of_measured() if name not in tables
-                    for c in self.schema.tables[name].columns]  # fmt: skip
+        elsewhere = [name for name in self._dated_of_measured() if name not in tables]
+        if set(tables) & set(self._measured()):
+            elsewhere = []  # what is measured stands in the table that is spoken of
+        measured = [c for name in elsewhere for c in self.schema.tables[name].columns]
         for c in measured:
             if c.temporal and not _clock(c) and c not in told:
                 yield Option(c.ref, 0.75 - NEAR * bool(LASTING & {stem(word) for word in c.words} - said), 0.6)
         if own and not all(map(lasts, own)):
             beside = []
+        stored = {link.column for link in value.values}
         for column in (*own, *beside):
             if column not in told:
                 lasting = bool(LASTING & {stem(word) for word in column.words} - said)
-                held = STORED * any(link.column == column.ref for link in value.values)
+                held = STORED * (STORED_DAY.fullmatch(value.text) is not None and column.ref in stored)
                 worth = (
                     held
                     + 0.5
@@ -348,7 +352,10 @@ class _Surroundings:
 
     def _measured(self) -> list[str]:
         """The tables of amounts that are asked for: "how many crates did the mill get in May" is of deliveries."""
-        links = [item.piece.columns[0] for item in self.draft.select if item.piece is not None and item.piece.columns]
+        named = [item.piece.columns for item in self.draft.select if item.piece is not None and item.piece.columns]
+        links = [
+            next((k for k in some if k.score == some[0].score and k.table in self.mentioned), some[0]) for some in named
+        ]
         views = [self.schema.column(link.column) for link in links if link.column is not None]
         return [view.ref.table for view in views if view.amount]
 
