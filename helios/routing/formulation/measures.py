@@ -19,6 +19,8 @@ from helios.routing.formulation.words import FUNCTION_WORDS, lemma, stem
 
 A_UNIT = ("per", "a", "an", "each")
 """Words before a unit that something costs: a price per kilo."""
+TAKEN = ("take", "bring", "spend", "earn", "raise", "pay", "make", "taken", "taking", "earned", "raised")
+"""Verbs of money, as lemmas."""
 TAKINGS = ("takings", "taking", "turnover", "revenue", "proceeds")
 """What people call all that was taken."""
 SPENDING = ("spending", "spend", "taking", "takings", "earnings", "outgoings", "expenditure", "money", "income")
@@ -39,8 +41,16 @@ UNIT, MONEY, QUANTITY = 0.75, 0.8, 0.8
 def measured(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
     """The pieces with measures that no column is named for as mentions of the columns that hold them."""
     found = [piece if text_before(pieces, piece) in A_UNIT else _unit(piece, schema) for piece in pieces]
+    if [piece.text.lower() for piece in found[:2]] == ["how", "much"]:
+        found = [_of_money(piece) for piece in found]
     found = _by_kind(_how_many_of(_money(_taken_in(found, schema), schema), schema), schema)
     return _takings(found, schema)
+
+
+def _of_money(piece: Piece) -> Piece:
+    """A verb of money as a word, where it names people by what they do too: "how much have we taken", of taken_by."""
+    verb = piece.cue == Cue.TABLE and lemma(piece.text) in TAKEN
+    return replace(piece, cue=Cue.WORD, text=lemma(piece.text), links=()) if verb else piece
 
 
 def _unit(piece: Piece, schema: SchemaView) -> Piece:

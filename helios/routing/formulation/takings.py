@@ -59,7 +59,7 @@ def likeliest_amount(
     ways = [way for way in (OUT, IN, PAID) if said & way]
     marks: dict[ColumnRef, int] = {}
     for table in schema.tables.values():
-        if (amount := amount_of(table, taken=ways == [IN])) is None:
+        if (amount := amount_of(table, taken=bool(said & IN) and not said & OUT)) is None:
             continue
         if ways == [IN] and set(schema.column(amount).words) & COSTS and not isinstance(amount, Computed):
             continue

@@ -1,0 +1,12 @@
+CREATE TABLE staff (staff_id INTEGER PRIMARY KEY, full_name VARCHAR(20), job_title VARCHAR(20), reports_to INTEGER REFERENCES staff(staff_id));
+INSERT INTO staff VALUES (1, 'Ida Moss', 'Landlady', NULL), (2, 'Ben Ash', 'Cellarman', 1), (3, 'Cora Lind', 'Drayman', 1), (4, 'Finn Oak', 'Drayman', 2);
+CREATE TABLE drinks (drink_id INTEGER PRIMARY KEY, drink_name VARCHAR(20), kind VARCHAR(10), price DECIMAL(5,2), is_core_range INTEGER);
+INSERT INTO drinks VALUES (1, 'Harvest Ale', 'ale', 4.20, 1), (2, 'Night Porter', 'stout', 5.10, 0), (3, 'Pear Cider', 'cider', 4.80, 1), (4, 'Old Bell', 'ale', 6.00, 0), (5, 'Dry Cider', 'cider', 5.20, 0);
+CREATE TABLE bar_sales (sale_id INTEGER PRIMARY KEY, drink_id INTEGER REFERENCES drinks(drink_id), sold_on DATE, quantity INTEGER, amount DECIMAL(6,2));
+INSERT INTO bar_sales VALUES (1, 1, '2024-05-03', 2, 8.40), (2, 2, '2024-05-03', 1, 5.10), (3, 3, '2024-05-04', 2, 9.60), (4, 1, '2024-06-01', 1, 4.20), (5, 4, '2024-06-01', 1, 6.00), (6, 1, '2024-05-03', 1, 4.20);
+CREATE TABLE trade_customers (customer_id INTEGER PRIMARY KEY, customer_name VARCHAR(20), town VARCHAR(20), on_hold VARCHAR(3));
+INSERT INTO trade_customers VALUES (1, 'Crown Hotel', 'Wells', 'No'), (2, 'White Hart', 'Frome', 'Yes'), (3, 'Mill Cafe', 'Wells', 'No');
+CREATE TABLE trade_orders (order_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES trade_customers(customer_id), ordered_on DATE, delivered_on DATE, deposit DECIMAL(6,2), taken_by_id INTEGER REFERENCES staff(staff_id), driver_id INTEGER REFERENCES staff(staff_id));
+INSERT INTO trade_orders VALUES (11, 1, '2024-04-28', '2024-05-02', 20.00, 1, 3), (12, 2, '2024-05-10', '2024-05-12', NULL, 2, 3), (13, 1, '2024-05-20', '2024-05-29', 15.00, 2, 4);
+CREATE TABLE bills (bill_id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES trade_orders(order_id), net_amount DECIMAL(8,2), vat_amount DECIMAL(8,2), paid_amount DECIMAL(8,2), payment_method VARCHAR(10));
+INSERT INTO bills VALUES (1, 11, 200.00, 40.00, 240.00, 'Card'), (2, 12, 100.00, 20.00, 60.00, 'Cash'), (3, 13, 50.00, 10.00, 60.00, 'Card');
