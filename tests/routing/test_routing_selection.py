@@ -205,7 +205,7 @@ def test_replies_that_do_not_fit_degrade_to_words(scripted_llm, model, llm_setti
 
 
 def test_a_model_that_is_down_or_late_degrades(scripted_llm, model, llm_settings, selector, shop):
-    scripted_llm.say(scripted_llm.as_json({"sources": ["shop"]}, pause=3.0))
+    scripted_llm.say(scripted_llm.as_json({"sources": ["shop"]}, pause=7.0))
     selection = LlmSelector(model, llm_settings, selector).select("purchases of Ole Group", [shop])
     assert selection.degraded and selection.names == ("shop",)
 

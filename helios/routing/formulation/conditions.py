@@ -12,8 +12,6 @@ from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
 from helios.routing.formulation.words import IRREGULAR, lemma
 
-ORDERED = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
-"""Comparisons that names have no part in."""
 NEGATED = {
     Operator.EQ: Operator.NE, Operator.GT: Operator.LE, Operator.LT: Operator.GE, Operator.GE: Operator.LT,
     Operator.LE: Operator.GT, Operator.CONTAINS: Operator.NOT_CONTAINS, Operator.BETWEEN: Operator.BETWEEN,
@@ -154,7 +152,8 @@ class ConditionReader:
             self._value(Piece(Cue.VALUE, following.start, following.end, following.text, quoted=True))
 
     def _value(self, piece: Piece) -> None:
-        if self.compare in ORDERED and piece.values and not piece.quoted and not re.search(r"\d", piece.text):
+        before = self.pieces[self.i - 2] if self.i >= 2 else piece
+        if before.text == "under" and piece.values and not piece.quoted and not re.search(r"\d", piece.text):
             self.compare = None  # "who works under Ann"
         operator = self.like or self.compare or Operator.EQ
         behind = [p.text for p in self.pieces[self.i : self.i + 2]]
