@@ -7,7 +7,7 @@ import re
 
 from helios.routing.formulation.asking import LISTING
 from helios.routing.formulation.cues import SUPERLATIVES
-from helios.routing.formulation.date_spans import with_whole_dates
+from helios.routing.formulation.date_spans import MONTH, with_whole_dates
 from helios.routing.phrases import is_statement
 
 SENTENCE = re.compile(r"(?:(?<=[?!])|(?<=[a-z]{4}\.))\s+(?=[A-Z\d])")
@@ -78,6 +78,7 @@ OF_ITS_KIND = re.compile(
     re.IGNORECASE,
 )
 """What is compared within one kind: "the average for the floor they're on"."""
+BOTH_MONTHS = re.compile(rf"\bboth ({MONTH}) and (?:in )?({MONTH}) (\d{{4}})", re.IGNORECASE)
 ONE_BY_ONE = re.compile(r"\b(\w{3,}) by \1\b", re.IGNORECASE)
 HAS_ANYONE = re.compile(r"^(?:has|have) (?:anyone|anybody|someone) (?=\w+(?:ed|n|t)\b)", re.IGNORECASE)
 READ_OUT = re.compile(r"^read (?:me |us )?out\b(?: to (?:me|us))?", re.IGNORECASE)
@@ -89,7 +90,7 @@ ARE_THERE = re.compile(r"^(?:are|were|is|was) there (?:any|some)\b", re.IGNORECA
 def rephrased(question: str, *, money: bool = False) -> str:
     """A question without courtesies, with requests for the columns that a fragment lists, orders and spans of months
     spelled out; with `money` where prices times numbers are known, what is taken and spent by the name of that."""
-    text = ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip()))
+    text = BOTH_MONTHS.sub(r"both \1 \3 and \2 \3", ALL_THE_SAME.sub(" ", COURTESY.sub("", question.strip())))
     if money:
         text = TAKEN_MORE.sub("have total revenue of", HOW_MUCH_TAKEN.sub(r"what is the total revenue of \1", text))
     text = LEFT_OUT.sub(r", not counting \1", NONE_LEFT_OUT.sub("", DAY_DONE.sub(r"the \1 date", text)))

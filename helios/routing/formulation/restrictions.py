@@ -386,12 +386,17 @@ def contrary_of(
             if len(first) > 1 or len(second) > 1 or first[0].term != second[0].term:
                 continue
             operators = {first[0].operator, second[0].operator}
-            if operators == {Operator.EQ} or (
-                operators == {Operator.LT, Operator.GT} and not _overlap(first[0], second[0])
-            ):
+            apart = operators == {Operator.LT, Operator.GT} and not _overlap(first[0], second[0])
+            if operators == {Operator.EQ} or apart or (operators == {Operator.BETWEEN} and _apart(first[0], second[0])):
                 rest = tuple(c for c in where if c is not first and c is not second)
                 return (*rest, first), second
     return tuple(where), None
+
+
+def _apart(first: Condition, second: Condition) -> bool:
+    """Whether two spans of days have no day in common: "in March and again in June"."""
+    spans = sorted((str(low), str(high)) for low, high in (first.values, second.values))
+    return all(DATE.match(day) for span in spans for day in span) and spans[0][1] < spans[1][0]
 
 
 def _overlap(first: Condition, second: Condition) -> bool:

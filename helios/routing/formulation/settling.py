@@ -32,6 +32,8 @@ STORED = 0.3
 AWAY = 0.05
 """What the date of another table loses."""
 TABLE_COST = 0.22
+AGAIN_SAID = ("again", "both", "back", "another", "also")
+"""Words that say that the same happened twice."""
 SELF = 0.4
 """What a column that is asked for loses where the question gives its value."""
 AGAIN = 0.6
@@ -83,7 +85,8 @@ def settle(draft: Draft, schema: SchemaView) -> list[Settled]:
     parts: list[object] = [*draft.select, *draft.groups, *draft.orders, *draft.filters]
     parts += [part.item for part in draft.having if part.item is not None]
     parts += [item for part in draft.filters for item in (part.than, part.own) if item is not None]
-    options = _few(_shared([(part, found) for part in parts if (found := around.options(part))]))
+    again = any(piece.text.lower() in AGAIN_SAID for piece in draft.pieces)
+    options = _few(_shared([(part, found) for part in parts if (found := around.options(part))], again=again))
     named = {table for piece in draft.mentions for table in piece.tables[:1]}
     ways: list[Settled] = []
     for choice in product(*(some for _, some in options)):
@@ -144,12 +147,16 @@ def _few(options: list[tuple[list[object], list[Option]]]) -> list[tuple[list[ob
     return [(parts, found[:1]) for parts, found in options]
 
 
-def _shared(options: list[tuple[object, list[Option]]]) -> list[tuple[list[object], list[Option]]]:
-    """Parts that come from one mention mean one column."""
+def _shared(
+    options: list[tuple[object, list[Option]]], *, again: bool = False
+) -> list[tuple[list[object], list[Option]]]:
+    """Parts that come from one mention mean one column; so do two months where it is said that it was `again`."""
     found: dict[int, tuple[list[object], list[Option]]] = {}
     for part, some in options:
         piece = part.subject if isinstance(part, Filter) else part.piece if isinstance(part, Item) else None
         key = id(piece) if piece is not None else id(part)
+        if again and piece is None and isinstance(part, Filter) and part.value and DATE.fullmatch(part.value.text):
+            key = 0
         if key not in found:
             found[key] = ([part], some)
             continue
