@@ -1,6 +1,5 @@
 """Reading conditions: comparisons, values and numbers, and the columns or tables that they are about."""
 
-import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -10,6 +9,7 @@ from helios.routing.formulation.draft import Counted, Draft, Filter, Item
 from helios.routing.formulation.linking import says_when
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator
+from helios.routing.formulation.self_references import UNDER, works_under
 from helios.routing.formulation.words import IRREGULAR, lemma
 
 NEGATED = {
@@ -153,7 +153,7 @@ class ConditionReader:
 
     def _value(self, piece: Piece) -> None:
         before = self.pieces[self.i - 2] if self.i >= 2 else piece
-        if before.text == "under" and piece.values and not piece.quoted and not re.search(r"\d", piece.text):
+        if before.text == UNDER and piece.values and works_under(self.pieces, before):
             self.compare = None  # "who works under Ann"
         operator = self.like or self.compare or Operator.EQ
         behind = [p.text for p in self.pieces[self.i : self.i + 2]]

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from helios.routing.formulation.cues import SUPERLATIVES
 from helios.routing.formulation.dates import DATE, YEARS
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import Aggregate, Operator, Plan, SetOperation
+from helios.routing.formulation.schema import SchemaView
 
 MORE_THAN = re.compile(
     r"(?:and |so |by )?how (?P<many>many|much) (?P<way>more|fewer|less)(?P<rest> .+?) (?:than|compared (?:to|with))"
@@ -21,11 +23,13 @@ APART = re.compile(
     r"(?P<first>.+?) and (?P<second>.+?)\s*[?.]*$",
     re.IGNORECASE,
 )
-LITTLE = r"(?:(?:in|on|at|for|from|of|by|to|with|the|a|an|our|their) )*"
+LITTLE_WORDS = ("in", "on", "at", "for", "from", "of", "by", "to", "with", "the", "a", "an", "our", "their")
+LITTLE = rf"(?:(?:{'|'.join(LITTLE_WORDS)}) )*"
 """Small words in front of what is compared."""
 VERBS = re.compile(r"^\s*(?:did|does|do|has|have|had|was|were|is|are|could|can)\b", re.IGNORECASE)
 """What the second half ends with: "than Ann did"."""
 PREPOSITIONS = ("for", "of", "in", "at", "on", "from", "to", "by", "during")
+MADE = ("average", "mean", "median", "total", "maximum", "minimum", "first", "last", "highest", "lowest")
 ADJECTIVE = 2
 """Words of "the highest", which needs a noun."""
 
@@ -51,6 +55,8 @@ def halves(
     `said` reads the values in some words.
     """
     text = " ".join(question.split())
+    if re.search(r"n['’]t\b|\bnot (?:a|one) single\b|\?.", text) or len(re.findall(r"\bthan\b", text)) > 1:
+        return None
     if (found := MORE_THAN.fullmatch(text)) is not None:
         first = f"How {found['many'].lower()}{found['rest']}?"
         both = _in_place(said(first), said(found["tail"]))
@@ -64,6 +70,12 @@ def halves(
     return SetOperation.APART, f"{asked} {one}?", f"{asked} {other}?"
 
 
+def asks_for_two(question: str) -> bool:
+    """Whether a question is worded as one for the difference of two numbers, whether or not it can be divided."""
+    text = " ".join(question.split())
+    return any(form.fullmatch(text) is not None for form in (MORE_THAN, APART))
+
+
 def _completed(one: str, other: str) -> tuple[str, str]:
     """Two things that are compared, each with the words that are said only once.
 
@@ -75,23 +87,39 @@ def _completed(one: str, other: str) -> tuple[str, str]:
     if (begins := later[0].lower()) in PREPOSITIONS and begins in (words := [word.lower() for word in said]):
         last = len(words) - 1 - words[::-1].index(begins)
         return one, " ".join([*said[:last], other])
-    if len(said) <= ADJECTIVE < len(later) and said[0].lower() == later[0].lower():
+    graded = said[-1].lower() in (*SUPERLATIVES, *MADE)
+    if len(said) <= ADJECTIVE < len(later) and said[0].lower() == later[0].lower() and graded:
         return " ".join([*said, *later[len(said) :]]), " ".join(later)
     return one, other
 
 
 def _in_place(first: Said, tail: Said) -> tuple[str, str] | None:
-    """A question and the same with what stands behind "than" in place of what it is compared with."""
-    for start, end, other in tail.values[:1]:
-        same = [(a, b) for a, b, one in first.values if _alike(one, other)]
-        if not same:
+    """A question and the same with what stands behind "than" in place of what it is compared with.
+
+    None where something cannot be put in place: "than in Leeds or Hull", "than in any month of 2024".
+    """
+    text, others, free = first.text.rstrip(" ?"), tail.text, list(first.values)
+    swaps: list[tuple[int, int, str]] = []
+    for start, end, other in reversed(tail.values):
+        same = [place for place in free if _alike(place[2], other)]
+        if not same and any(_alike(one, other) for _, _, one in first.values):
             return None
-        left = VERBS.sub("", re.sub(rf"^{LITTLE}$", "", tail.text[:start], flags=re.IGNORECASE) + tail.text[end:])
-        a, b = same[-1]
-        text = first.text.rstrip(" ?")
-        added = f" {left.strip()}?" if left.strip(" ?.") else "?"
-        return text + added, text[:a] + tail.text[start:end] + text[b:] + added
-    return None
+        if same:
+            free.remove(same[-1])
+            swaps.append((*same[-1][:2], tail.text[start:end]))
+            others = re.sub(rf"{LITTLE}$", " ", others[:start], flags=re.IGNORECASE) + others[end:]
+    left = VERBS.sub("", others).strip(" ?.")
+    opening = tail.text[: tail.values[0][0]].lower().split() if tail.values else []
+    known = {*first.text.lower().rstrip(" ?").split(), *LITTLE_WORDS}
+    if not swaps or not known.issuperset(opening) or re.match(r"(?:or|and)\b", left, re.IGNORECASE):
+        return None
+    if left.lower().startswith(" ".join(opening)):
+        left = left[len(" ".join(opening)) :].strip()  # "than the trip to Leeds"
+    added = f" {left}?" if left else "?"
+    changed = text
+    for start, end, word in sorted(swaps, reverse=True):
+        changed = changed[:start] + word + changed[end:]
+    return text + added, changed + added
 
 
 def _alike(one: Piece, other: Piece) -> bool:
@@ -106,10 +134,10 @@ def _is_date(piece: Piece) -> bool:
     return DATE.fullmatch(piece.text) is not None or (piece.number is not None and piece.number in YEARS)
 
 
-def set_apart(operation: SetOperation, first: Plan, second: Plan) -> Plan | None:
+def set_apart(operation: SetOperation, first: Plan, second: Plan, schema: SchemaView) -> Plan | None:
     """One plan of two that each give one number of the same kind; None for others."""
     plans = (first, second)
-    if any(len(plan.select) > 1 or not _one_number(plan) for plan in plans) or first == second:
+    if any(len(plan.select) > 1 or not _one_number(plan, schema) for plan in plans) or first == second:
         return None
     if first.select[0].column != second.select[0].column or _asked_of(first) != _asked_of(second):
         return None
@@ -124,11 +152,20 @@ def _asked_of(plan: Plan) -> list[tuple[object, ...]]:
     return [plan.tables, *sorted(found, key=str)]
 
 
-def _one_number(plan: Plan) -> bool:
-    """Whether a plan has one row: an aggregate, the first of an order, or what one named thing has."""
-    if plan.group or plan.having or plan.combined is not None or plan.each or plan.distinct:
+def _one_number(plan: Plan, schema: SchemaView) -> bool:
+    """Whether a plan has one number: an aggregate, the first of an order, or what one named thing has."""
+    if plan.group or plan.having or plan.combined is not None or plan.each:
         return False
-    if plan.select[0].aggregate is not None:
-        return plan.select[0].aggregate is not Aggregate.SHARE
-    named = [one for some in plan.where for one in some if one.operator is Operator.EQ and len(some) == 1]
-    return plan.limit == 1 or (bool(named) and not plan.joins)
+    (term,) = plan.select
+    if term.aggregate is Aggregate.COUNT:
+        return True
+    view = schema.column(term.column) if term.column is not None else None
+    if view is None or not view.amount or view.text:
+        return False
+    if term.aggregate is not None or plan.limit == 1:
+        return term.aggregate is not Aggregate.SHARE
+    table = schema.tables[plan.table]
+    names = {table.naming.ref} if table.naming is not None else set()
+    names |= {key.ref for key in table.keys} if len(table.keys) == 1 else set()
+    named = [one for some in plan.where for one in some if one.operator is Operator.EQ and one.term.column in names]
+    return bool(named) and not plan.joins

@@ -20,7 +20,7 @@ from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.confidence import shipped
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.dates import with_dates
-from helios.routing.formulation.differences import Said, halves, set_apart
+from helios.routing.formulation.differences import Said, asks_for_two, halves, set_apart
 from helios.routing.formulation.doubt import far_values, undated, unmet_cues, unplaced, unsaid
 from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.features import table_features
@@ -175,7 +175,9 @@ def read_question(
     """Plans that a question may mean, best first; none for words that ask nothing."""
     two = halves(question, lambda words: _said(words, schema, find))
     if two is None:
-        return _readings(question, schema, find)
+        return (
+            _doubted(_readings(question, schema, find)) if asks_for_two(question) else _readings(question, schema, find)
+        )
     operation, *asked = two
     first, second = (_readings(half, schema, find) for half in asked)
     found = [
@@ -184,9 +186,14 @@ def read_question(
             unread=tuple(dict.fromkeys((*one.unread, *other.unread))),
         )
         for one in first[:TRIED] for other in second
-        if (plan := set_apart(operation, one.plan, other.plan)) is not None
+        if (plan := set_apart(operation, one.plan, other.plan, schema)) is not None
     ]  # fmt: skip
-    return found or _readings(question, schema, find)
+    return found or _doubted(_readings(question, schema, find))
+
+
+def _doubted(readings: Sequence[Reading]) -> list[Reading]:
+    """Readings of a question for the difference of two numbers that are none."""
+    return [replace(reading, unmet=(*reading.unmet, "difference")) for reading in readings]
 
 
 def _said(words: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]) -> Said:

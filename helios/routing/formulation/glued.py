@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from helios.routing.formulation.words import ABBREVIATIONS, VOWELS, lemma, name_words
+from helios.routing.formulation.words import ABBREVIATIONS, VOWELS, consonants_of, lemma, name_words
 
 GLUED = ("id", "name", "type", "code", "date", "number", "no", "key", "title", "year", "age", "status")
 """What stands behind a table's word in names without a border, as in `petid`."""
@@ -28,10 +28,6 @@ HEADS = {"qty": "quantity", "min": "minimum", "max": "maximum", "avg": "average"
 """What they begin names with."""
 ENDS = {"oh": "on hand", "ord": "order", "usd": "used", "pd": "paid"}
 """What stands behind these."""
-WHOLE = frozenset(
-    ("start", "chart", "court", "report", "export", "import", "effort", "expert", "quart", "body", "study")
-)
-"""Words that only look as if they were two."""
 LEAST = 2
 """Letters of a part, at least."""
 
@@ -74,7 +70,7 @@ def unglued_short(
     word = name.lower()
     if key and word.endswith("no") and len(word) > LEAST + 2 and not _called(word[:-2], own):
         return _head(word[:-2])[0], "number"
-    if not word.isalpha() or word in ABBREVIATIONS or word in WHOLE or word in said:
+    if not word.isalpha() or word in ABBREVIATIONS or word in said:
         return None
     parts = [(word[:-size], word[-size:]) for size in (4, 3, 2) if len(word) > size]
     for head, tail in parts:
@@ -82,7 +78,8 @@ def unglued_short(
         if called and (meant := TAILS.get(tail) or OWN_TAILS.get(tail)):
             return called, *meant.split()
     for head, tail in parts:
-        meant = TAILS.get(tail) or (NUMERIC_TAILS.get(tail) if numeric else None)
+        whole = head[-1] in VOWELS  # port, ready and alert are no rates and no days
+        meant = TAILS.get(tail) or (NUMERIC_TAILS.get(tail) if numeric and not whole else None)
         if meant and (len(head) >= LEAST or head == "u"):
             return *(("unit",) if head == "u" else _head(head)), *meant.split()
     if word in ("ucost", "uprice"):
@@ -98,8 +95,9 @@ def of_two(name: str, said: Collection[str]) -> tuple[str, ...] | None:
     word = name.lower()
     others = [other for other in sorted(said) if other != word]
     for place in range(len(word) - LEAST - 1, LEAST, -1):
-        first, last = _called(word[:place], others), _called(word[place:], others)
-        if first and last and first != last:
+        halves = word[:place], word[place:]
+        first, last = (_called(half, others) for half in halves)
+        if first and last and first != last and any(map(VOWELS.isdisjoint, halves)):
             return first, last
     return None
 
@@ -109,8 +107,7 @@ def _called(head: str, own: Sequence[str]) -> str | None:
     if len(head) < LEAST:
         return None
     for word in own:
-        consonants = word[:1] + "".join(letter for letter in word[1:] if letter not in VOWELS)
-        if len(head) > LEAST and (word.startswith(head) or consonants.startswith(head)):
+        if len(head) > LEAST and (word.startswith(head) or consonants_of(word).startswith(head)):
             return word
         if word == head or (len(head) > LEAST and word.endswith(head)):
             return head

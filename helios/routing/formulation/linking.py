@@ -11,9 +11,9 @@ from helios.routing.formulation.words import (
     SHORTEST,
     VOWELS,
     Token,
+    consonants_of,
     lemma,
     name_words,
-    shortens,
     similarity,
     stem,
     synonyms,
@@ -61,7 +61,7 @@ LAST_SAID = tuple(map(" ".join, LAST_NAMES))
 """How people say the halves of their names, whatever the columns are called."""
 STATES = ("in", "on", "off", "out", "under", "not", "no", "at", "by")
 """Small words that values begin with: in service, on loan, out of stock."""
-STATED = frozenset(("status", "state", "stage", "type", "kind", "category", "class", "outcome", "result", "method"))
+STATED = frozenset(("status", "stage", "type", "kind", "category", "class", "outcome", "result", "method"))
 """What columns are called that hold one of a few codes."""
 CODED = 0.97
 LONGEST = 6
@@ -253,16 +253,20 @@ def link_sexes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
 
 
 def link_codes(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link]) -> list[Link]:
-    """ "Cancelled" where a column of states writes CANC, "e-bikes" where one of kinds writes EBIKE."""
+    """ "Cancelled" where a column of states writes CANC, "e-bikes" where one of kinds writes EBIKE.
+
+    Only what is said to have been done or to be going on, or has a hyphen, of a table that the question names.
+    """
     taken = {place for link in known if link.is_value for place in range(link.start, link.end)}
-    coded = [column for column in schema.columns() if STATED & set(column.words) and _codes(column)]
+    named = {link.table for link in known if link.column is None and link.whole}
+    coded = [c for c in schema.columns() if c.ref.table in named and STATED & set(c.words) and _codes(c)]
     links = []
     for place, token in enumerate(tokens if coded else ()):
-        if token.small or token.quoted or token.number is not None or place in taken:
+        word = token.text.lower()
+        if token.quoted or place in taken or not (word.endswith(("ed", "ing")) or "-" in word):
             continue
-        said = {token.text.lower(), token.lemma}
         for column in coded:
-            meant = [code for code in column.samples if any(_coded(code.lower(), word) for word in said)]
+            meant = [code for code in column.samples if _coded(code.lower(), word)]
             if len(meant) == 1:
                 links.append(Link(place, place + 1, CODED, column.ref.table, column.ref, meant[0]))
     return links
@@ -277,10 +281,12 @@ def _coded(code: str, word: str) -> bool:
     """Whether a code stands for a word: its consonants, its first four letters or more, or what a hyphen divides."""
     if "-" in word:
         return lemma(word.replace("-", "")) == code
-    if len(code) > SHORTEST and VOWELS.isdisjoint(code) and word[0] == code[0] and word[-1] == code[-1]:
+    if len(code) > SHORTEST and VOWELS.isdisjoint(code):
         letters = iter(word)
-        return all(letter in letters for letter in code)  # DLVD for delivered
-    return shortens(code, word) and (len(code) > SHORTEST or not word.startswith(code))
+        return word[0] == code[0] and word[-1] == code[-1] and all(letter in letters for letter in code)  # DLVD
+    if VOWELS.isdisjoint(code):
+        return len(code) == SHORTEST and consonants_of(word) == code
+    return len(code) > SHORTEST and word.startswith(code) and len(word) > len(code)
 
 
 def link_undone(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
@@ -337,6 +343,8 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
         word = token.text.lower()
         if token.small:  # "on hold", "in stock", of a column that is called so
             begun = (c for c in schema.columns() if c.ref in flags and len(c.words) > 1 and c.words[0] == token.lemma)
+            if any(k.is_value and k.start <= place + 1 < k.end for k in known):
+                continue  # accounts whose status is HOLD
             same = (c for c in begun if c.words == tuple(t.lemma for t in tokens[place : place + len(c.words)]))
             links += [Link(place, place + len(c.words), FLAG, c.ref.table, c.ref, flags[c.ref][0]) for c in same]
         if place and tokens[place - 1].lemma in ("can", "could"):  # "members who can drive", of can_drive

@@ -7,7 +7,7 @@ from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft, Item
 from helios.routing.formulation.grouping import Groups
 from helios.routing.formulation.names import whole_names
-from helios.routing.formulation.pieces import Piece
+from helios.routing.formulation.pieces import Piece, text_before
 from helios.routing.formulation.plan import (
     ROWS,
     Aggregate,
@@ -42,6 +42,8 @@ WHOLE = 0.9
 """A score from which a name is said in full."""
 SHARED = {stem(word) for word in ("shared", "common", "same")}
 """Words of values that stand in two tables."""
+DAYS = ("date", "day", "month", "week", "year", "night")
+"""What asks for a time when something was most."""
 VERBS = ("live", "have", "own")
 """Verbs that tables of links are called by."""
 
@@ -136,6 +138,13 @@ class _Planner(Groups):
         items, dates = self.draft.orders, [term.column for term in select if term.column and term.aggregate is None]
         if group or self.draft.limit != 1 or len(orders) != 1 or len(items) != 1 or not items[0].many or not dates:
             return select, orders, group
+        asked = next((n for n, p in enumerate(self.draft.pieces) if p.cue == Cue.ASK), None)
+        said = self.draft.pieces[asked : asked + 2] if asked is not None else []
+        if [p.text.split()[0] for p in said[:1]] not in (["which"], ["what"]) or lemma(said[-1].text) not in DAYS:
+            return select, orders, group
+        pieces = self.draft.pieces
+        if any(p.cue == Cue.SUPERLATIVE and text_before(pieces, p) in ("with", "of", "that", "which") for p in pieces):
+            return select, orders, group  # "on which day was the account with the most balance opened"
         order, day = orders[0], self.schema.column(dates[0])
         amount = order.term.column
         if not day.temporal or day.key or amount is None or order.term.aggregate is not None:

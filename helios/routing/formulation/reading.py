@@ -194,7 +194,8 @@ class _Reader(SuperlativeReader):
         if self.mode != Mode.SELECT or last is None or last.piece is None or last.aggregate is not None:
             return False
         after = self.ahead(Cue.PREPOSITION, Cue.EACH, Cue.END, skip=())
-        return last.piece.cue == Cue.COLUMN and last.piece.end == piece.start and after is not None
+        plain = after is not None and after.text != "by"
+        return last.piece.cue == Cue.COLUMN and last.piece.end == piece.start and plain
 
     def _more_in_all(self) -> bool:
         """ "More than 8 hectares in total": the sum of an amount is compared, not the amount of each row."""
@@ -446,6 +447,9 @@ class _Reader(SuperlativeReader):
     def _kind_of_one(self, piece: Piece) -> bool:
         """Whether a word only says of what an aggregate is: "what do we charge on average for a move to Leeds"."""
         before = [p.text for p in self.pieces[: self.i - 1]][-2:]
+        following = [p.cue for p in self.pieces[self.i : self.i + 2]]
+        if following != [Cue.PREPOSITION, Cue.VALUE]:
+            return False  # "the average salary for a job"
         made = bool(self.draft.select) and self.draft.select[-1].aggregate not in (None, Aggregate.COUNT)
         partial = not any(link.whole for link in piece.links)
         return self.mode == Mode.SELECT and made and partial and before[:1] == ["for"] and before[1:] in (["a"], ["an"])

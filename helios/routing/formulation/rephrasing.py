@@ -101,7 +101,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = ONE_BY_ONE.sub(lambda found: f"for each {found[1].lower()}", text)
     text = OF_ITS_KIND.sub(r"\1\2 of their \4", text)
     text = READ_OUT.sub("List", HAS_ANYONE.sub("Who has ", text))
-    if WHICH_ALONE.search(text):
+    if ARE_THERE.match(text) and WHICH_ALONE.search(text):
         text = ARE_THERE.sub("Which", WHICH_ALONE.sub("?", text))
     first, *rest = SENTENCE.split(text)
     if LISTING.match(first) and is_statement(first):

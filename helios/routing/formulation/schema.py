@@ -22,6 +22,8 @@ LISTED = 3
 """Columns of a list of codes with what they stand for, at most."""
 TERSE = 0.1
 """Share of the parts of names without a vowel from which a schema is one that shortens them."""
+USUAL = frozenset(("km", "kg", "cm", "mm", "ml", "lb", "lbs", "kw", "kwh", "mph", "by", "my", "tv", "dvd", "pdf"))
+"""Parts without a vowel that names have anywhere."""
 FIRST_NAMES = (("first", "name"), ("given", "name"), ("forename",))
 LAST_NAMES = (("last", "name"), ("family", "name"), ("surname",))
 """What halves of people's names are called."""
@@ -181,6 +183,10 @@ class SchemaView:
         if len(covered) < len(view.tables):
             declared += _same_named(view.tables, covered)
         view.refers = set(declared)
+        money = [name for name, table in view.tables.items() if table.computed]
+        stored = [name for name in money if not isinstance(view.tables[name].computed[0].ref, Computed)]
+        for name in stored if len(stored) > 1 else ():
+            view.tables[name] = replace(view.tables[name], computed=())  # which is meant nobody can tell
         for name, roles in _roles(declared, view).items():
             view.tables[name] = replace(view.tables[name], roles=roles)
         for left, right in dict.fromkeys(declared):
@@ -269,7 +275,7 @@ class SchemaView:
 
 def _terse(names: Iterable[str]) -> bool:
     """Whether names of tables and columns are shortened as in old systems."""
-    parts = {part.lower() for name in names for part in re.findall(r"[^\W\d_]{2,}", name)}
+    parts = {part.lower() for name in names for part in re.findall(r"[^\W\d_]{2,}", name)} - USUAL
     return sum(VOWELS.isdisjoint(part) for part in parts) >= TERSE * len(parts) > 0
 
 
@@ -278,8 +284,12 @@ def _table_view(table: TableSchema, said: set[str], *, terse: bool) -> TableView
     words = (of_two(table.name, said) if terse else None) or tuple(dict.fromkeys(name_words(table.name)))
     foreign = {column for key in table.foreign_keys for column in key.columns}
     primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
+    owners = {key.columns[0]: name_words(key.table) for key in table.foreign_keys if len(key.columns) == 1}
     columns = tuple(
-        _column_view(table.name, words, said, column, foreign, set(primary), terse=terse) for column in table.columns
+        _column_view(
+            table.name, (*owners.get(column.name, ()), *words), said, column, foreign, set(primary), terse=terse
+        )
+        for column in table.columns
     )
     columns = _with_halves(_without_prefix(columns))
     keys = tuple(column for column in columns if column.primary)
@@ -297,8 +307,9 @@ def _computed(words: Iterable[str], columns: Iterable[ColumnView]) -> tuple[Colu
     prices = [column for column in numbers if set(column.words) & set(PRICES)]
     many = [c for c in numbers if c not in prices and set(c.words) & set(MANY)]
     sums = [column for column in numbers if set(column.words) & set(SUMS)]
-    if len(sums) == 1 and set(words) & set(SALES):
-        return (replace(sums[0], words=("revenue",), samples=()),)
+    taken = [c for c in sums if set(c.words) - set(words) <= {*SUMS, "paid", "pay", "sale"}]
+    if len(sums) == len(taken) == 1 and set(words) & set(SALES) and not prices:
+        return (replace(taken[0], words=("revenue",), samples=()),)
     if len(prices) != 1 or len(many) != 1 or sums:
         return ()
     (price,), (number,) = prices, many

@@ -1,17 +1,18 @@
 """Rows that refer to other rows of their own table: whose manager somebody is, and whom somebody mentors."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from helios.routing.formulation.cues import Cue
 from helios.routing.formulation.draft import Draft
 from helios.routing.formulation.pieces import Piece
 from helios.routing.formulation.plan import ColumnRef, Condition, Operator, Plan, Term
 from helios.routing.formulation.schema import KEY_WORDS, SchemaView
-from helios.routing.formulation.words import stem
+from helios.routing.formulation.words import lemma, stem
 
 UNDER = "under"
 """Where somebody works whom another leads."""
+WORKING = ("work", "be", "serve", "report", "come", "sit")
+"""What is done under somebody."""
 
 
 def through_itself(plan: Plan, draft: Draft, schema: SchemaView) -> Plan:
@@ -46,8 +47,17 @@ def _role(pieces: Sequence[Piece], own: ColumnRef, schema: SchemaView) -> Piece 
     words = {stem(word) for word in schema.column(own).words if word not in KEY_WORDS}
     words |= {stem(word) for word in words}
     told = (p for p in pieces if p.cue is not Cue.VALUE and {stem(stem(word)) for word in p.text.split()} & words)
-    under = (p for p, value in pairwise(pieces) if p.text.lower() == UNDER and value.cue is Cue.VALUE)
+    under = (p for p in pieces if works_under(pieces, p))
     return next(told, None) or next(under, None)
+
+
+def works_under(pieces: Sequence[Piece], under: Piece) -> bool:
+    """Whether somebody works under somebody: "who works under Ann", not "who earns under Ann's salary"."""
+    place = next(i for i, piece in enumerate(pieces) if piece is under)
+    value = pieces[place + 1] if place + 1 < len(pieces) else None
+    verb = lemma(pieces[place - 1].text) if place else ""
+    named = value is not None and value.cue is Cue.VALUE and not value.possessive and not value.quoted
+    return under.text.lower() == UNDER and named and verb in WORKING
 
 
 def _done_to(pieces: Sequence[Piece], role: Piece) -> bool:

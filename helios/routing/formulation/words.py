@@ -59,8 +59,8 @@ ABBREVIATIONS = {
     "dest": "destination", "dlv": "delivery", "lmt": "limit", "mdl": "model", "insp": "inspection", "actv": "active",
     "flg": "flag", "fst": "first", "lst": "last", "exp": "expiry", "odom": "odometer", "pmt": "payment",
     "pymt": "payment", "ord": "order", "itm": "item", "whse": "warehouse", "fac": "facility",
-    "empl": "employee", "supp": "supplier", "stf": "staff", "bkd": "booked", "strt": "start", "flr": "floor",
-    "meth": "method", "catg": "category", "hr": "hour", "mth": "month", "lvl": "level", "prc": "price",
+    "empl": "employee", "stf": "staff", "bkd": "booked", "strt": "start", "flr": "floor",
+    "meth": "method", "catg": "category", "mth": "month", "lvl": "level", "prc": "price",
     "cst": "cost", "twn": "town", "eml": "email", "adr": "address", "sz": "size",
     "mst": "", "mstr": "", "hdr": "", "ref": "", "tbl": "", "dim": "", "fact": "", "uid": "id", "pk": "id",
 }  # fmt: skip
@@ -254,11 +254,16 @@ def _shortened(name: str, word: str) -> bool:
     return all(letter in letters for letter in name) and name[-1] in word[len(name) - 1 :]
 
 
+def consonants_of(word: str) -> str:
+    """A word without its vowels, but for its first letter."""
+    return word[:1] + "".join(letter for letter in word[1:] if letter not in VOWELS)
+
+
 def shortens(name: str, word: str) -> bool:
     """Whether a name is a word without its vowels, or at least three letters from which it begins."""
     if not name.isalpha() or len(name) < 2 or len(word) <= len(name):
         return False
-    consonants = word[0] + "".join(letter for letter in word[1:] if letter not in VOWELS)
+    consonants = consonants_of(word)
     begins = len(name) >= SHORTEST and len(word) >= len(name) + 2 and word.startswith(name)
     bare = len(name) >= SHORTEST and VOWELS.isdisjoint(name) and consonants.startswith(name)
     return begins or bare or name == consonants or (len(name) >= SHORTEST and word == name + "e")
