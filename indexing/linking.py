@@ -121,10 +121,14 @@ class LinkingJob:
     routes: Routes | None = None
     """Further candidate routes; None keeps those of a folder that is prepared already."""
 
-    def prepare(self) -> None:
-        """Build the candidate index of the passages; call once, before workers start."""
+    def prepare(self) -> Linker:
+        """Build the candidate index of the passages; call once, before workers start.
+
+        Whoever holds the weights, which are returned, has `open` in this process find them.
+        """
         linker = Linker.load(self.weights, spacy_model=self.spacy_model)
         linker.prepare(CorpusStore.open(self.store), self.workdir, routes=self.routes)
+        return linker
 
     def open(self) -> tuple[CorpusStore, TableLinker]:
         """The store and the linker over the prepared folder."""

@@ -6,10 +6,12 @@ Shape legend: B batch, L tokens, D hidden size, H heads, X size of a head.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from helios.models.checkpoint import BertConfig, Checkpoint, read_checkpoint
 
@@ -93,8 +95,20 @@ def load_bert(folder: Path, adapter: Path | None = None) -> Bert:
 
 def bert_of(checkpoint: Checkpoint) -> Bert:
     """The encoder of these weights, which it gets a copy of."""
-    with torch.device("meta"):  # random weights would only be replaced
+    with torch.device("meta"), _Unset():
         bert = Bert(checkpoint.config)
     tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in checkpoint.tensors.items()}
     bert.load_state_dict(tensors, assign=True)
     return bert.eval()
+
+
+class _Unset(TorchFunctionMode):
+    """Weights are not drawn at random: they would only be replaced, and drawing on no device imports a compiler."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        if getattr(function, "__module__", None) == torch.nn.init.__name__:
+            return args[0] if args else named["tensor"]
+        return function(*args, **named)

@@ -44,11 +44,13 @@ def predicted_links(
         threshold=settings.threshold,
         build=os.getpid(),
     )
-    job.prepare()
+    weights = job.prepare()
     words = job.workdir / PASSAGES / WORDS
     if words.is_file():  # a build that goes on has kept them already
         words.replace(context.keep / NAME)
     found = link_chunks(job, list(ranges.values()), workers=context.workers)
+    if context.workers > 1:
+        del weights  # the workers read their own
     for number, links in zip(ranges, found, strict=True):
         yield (
             number,

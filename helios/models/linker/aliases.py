@@ -4,18 +4,21 @@ Everything is kept as text (mention, title, header, type), so the table serves a
 `bind` turns it into arrays over one corpus's passage index.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from helios.errors import ModelError
 from helios.models.linker.passages import FULL, PassageIndex, hash_all
+from helios.once import once
 
 Array = npt.NDArray[Any]
 LAST_WORD = 1 << 40
@@ -24,7 +27,7 @@ NIL = ""
 """The 'title' of a mention that was seen without a link."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AliasTable:
     """Counts over training tables (a table counts once per entry)."""
 
@@ -53,6 +56,109 @@ class AliasTable:
             _read(folder / "header_types.parquet"),
         )
 
+    @once
+    def numbered(self) -> "NumberedAliases":
+        """The aliases in numbers, which are the same for every corpus."""
+        return NumberedAliases.of(self.aliases)
+
+    @once
+    def digest(self) -> str:
+        """The SHA-256 of the aliases, whose order matters."""
+        return self.numbered.digest()
+
+
+class Counts(Mapping[tuple[str, str], int]):
+    """Counts of pairs of texts, in columns as a file has them; the dict is made when one is asked for."""
+
+    def __init__(self, columns: pa.Table) -> None:
+        """Columns of two texts and a count."""
+        self.columns = columns
+
+    @once
+    def _dict(self) -> dict[tuple[str, str], int]:
+        first, second, counts = (column.to_pylist() for column in self.columns.columns)
+        return dict(zip(zip(first, second, strict=True), counts, strict=True))
+
+    def __getitem__(self, pair: tuple[str, str]) -> int:
+        return self._dict[pair]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._dict)
+
+    def __len__(self) -> int:
+        return len(self._dict)
+
+    def items(self) -> ItemsView[tuple[str, str], int]:
+        return self._dict.items()
+
+
+class NumberedNames(NamedTuple):
+    """Names as the numbers of their words: those of name i are words[offsets[i]:offsets[i + 1]], one at least."""
+
+    words: Array
+    offsets: Array
+
+    def keep(self, mask: Array) -> "NumberedNames":
+        """The names where `mask` is true."""
+        lengths = np.diff(self.offsets)
+        offsets = np.zeros(int(mask.sum()) + 1, dtype=np.int64)
+        np.cumsum(lengths[mask], out=offsets[1:])
+        return NumberedNames(self.words[np.repeat(mask, lengths)], offsets)
+
+    def all_true(self, words: Array) -> Array:
+        """bool per name: whether `words`, bool per number, is true of all of its words."""
+        return np.logical_and.reduceat(words[self.words], self.offsets[:-1])
+
+    def hashes(self, words: Array) -> Array:
+        """uint64 per name, of the numbers that a corpus has for its words."""
+        return hash_all(words[self.words].astype(np.int32), self.offsets)
+
+
+class NumberedAliases(NamedTuple):
+    """The entries of an alias table, R in number, with mentions, titles and words by number."""
+
+    words: tuple[str, ...]
+    mentions: NumberedNames
+    """In the order in which they come first."""
+    titles: NumberedNames
+    """In the order of the alphabet."""
+    entry_mentions: Array
+    """int64[R]"""
+    entry_titles: Array
+    """int64[R]; -1 where the mention had no link."""
+    counts: Array
+    """int64[R]"""
+
+    @classmethod
+    def of(cls, aliases: Mapping[tuple[str, str], int]) -> "NumberedAliases":
+        """From (mention, title) → tables."""
+        table = aliases.columns if isinstance(aliases, Counts) else _table(("mention", "title"), aliases.items())
+        texts, titles, counts = (column.combine_chunks() for column in table.columns)
+        mentions = texts.dictionary_encode()
+        linked = pc.if_else(pc.equal(titles, NIL), None, titles).dictionary_encode()
+        order = pc.sort_indices(linked.dictionary)
+        ranks = np.empty(len(order) + 1, dtype=np.int64)
+        ranks[order], ranks[-1] = np.arange(len(order)), -1
+        names = pa.concat_arrays([mentions.dictionary, linked.dictionary.take(order)])
+        split = pc.split_pattern(names, " ")
+        words, offsets, first = split.flatten().dictionary_encode(), split.offsets.to_numpy(), len(mentions.dictionary)
+        numbers = words.indices.to_numpy().astype(np.int64)
+        return cls(
+            tuple(words.dictionary.to_pylist()),
+            NumberedNames(numbers[: offsets[first]], offsets[: first + 1].astype(np.int64)),
+            NumberedNames(numbers[offsets[first] :], offsets[first:].astype(np.int64) - offsets[first]),
+            mentions.indices.to_numpy().astype(np.int64),
+            ranks[linked.indices.fill_null(-1).to_numpy()],
+            counts.to_numpy().astype(np.int64),
+        )
+
+    def digest(self) -> str:
+        """The SHA-256 of all of it."""
+        found = sha256("\0".join(self.words).encode())
+        for array in (*self.mentions, *self.titles, self.entry_mentions, self.entry_titles, self.counts):
+            found.update(array.tobytes())
+        return found.hexdigest()
+
 
 class BoundAliases(NamedTuple):
     """An alias table over one corpus. A distinct mentions that occur in its vocabulary."""
@@ -80,26 +186,26 @@ def bind(table: AliasTable, index: PassageIndex) -> tuple[BoundAliases, dict[str
 
     Mentions may have words that no passage has; the second value numbers those, from -2 downwards.
     """
-    titles = sorted({title for _, title in table.aliases if title != NIL})
-    found = _resolve_titles(titles, index)
-    mentions: dict[str, int] = {}
-    rows: list[tuple[int, str, int]] = []
-    targets = {mention for mention, title in table.aliases if title in found}
-    for (mention, title), count in table.aliases.items():
-        if mention in targets or all(word in index.vocabulary for word in mention.split(" ")):
-            rows.append((mentions.setdefault(mention, len(mentions)), title, count))
-    extra: dict[str, int] = {}
-    hashes = _hashes(mentions, index, extra)
+    numbered = table.numbered
+    words = np.fromiter((index.vocabulary.get(word, -1) for word in numbered.words), np.int64, len(numbered.words))
+    found = _passages_of_titles(numbered.titles, words, index)
+    is_found = np.zeros(len(numbered.titles.offsets), dtype=bool)  # the last one, which no title is, stands for NIL
+    is_found[list(found)] = True
+    kept = numbered.mentions.all_true(words >= 0)
+    kept[numbered.entry_mentions[is_found[numbered.entry_titles]]] = True
+    mentions = numbered.mentions.keep(kept)
+    extra = _number_extra_words(mentions.words, words, numbered.words)
+    hashes = mentions.hashes(words)
     numbers = np.argsort(hashes, kind="stable")
-    rank = np.empty(len(numbers), dtype=np.int64)
-    rank[numbers] = np.arange(len(numbers))
-    totals = np.zeros(len(hashes), dtype=np.int32)
-    nils = np.zeros(len(hashes), dtype=np.int32)
+    rank = np.full(len(kept), -1, dtype=np.int64)
+    rank[np.flatnonzero(kept)[numbers]] = np.arange(len(numbers))
+    places, is_nil = rank[numbered.entry_mentions], numbered.entry_titles < 0
+    totals = _sums(places, numbered.counts, (places >= 0) & ~is_nil, len(hashes))
+    nils = _sums(places, numbered.counts, (places >= 0) & is_nil, len(hashes))
     entries: list[tuple[int, int, int]] = []
-    for mention_number, title, count in rows:
-        place = int(rank[mention_number])
-        (nils if title == NIL else totals)[place] += count
-        entries.extend((place, passage, count) for passage in found.get(title, ()))
+    for entry in np.flatnonzero(is_found[numbered.entry_titles]):
+        place, count = int(places[entry]), int(numbered.counts[entry])
+        entries.extend((place, passage, count) for passage in found[int(numbered.entry_titles[entry])])
     entries.sort()
     columns = np.array(entries, dtype=np.int64).reshape(-1, 3)
     offsets = np.zeros(len(hashes) + 1, dtype=np.int64)
@@ -139,24 +245,23 @@ def _bind_types(header_types: Mapping[tuple[str, str], int], index: PassageIndex
     return keys, np.array([shares[int(key)] for key in keys], dtype=np.float32)
 
 
-def _hashes(names: Iterable[str], index: PassageIndex, extra: dict[str, int]) -> Array:
-    ids: list[int] = []
-    offsets = [0]
-    for name in names:
-        for word in name.split(" "):
-            number = index.vocabulary.get(word)
-            ids.append(extra.setdefault(word, -2 - len(extra)) if number is None else number)
-        offsets.append(len(ids))
-    return hash_all(np.array(ids, dtype=np.int32), np.array(offsets, dtype=np.int64))
+def _number_extra_words(used: Array, words: Array, names: tuple[str, ...]) -> dict[str, int]:
+    """Numbers, from -2 downwards, of the words that a corpus has not, written into `words` too; in order of `used`."""
+    lacking = used[words[used] < 0]
+    _, firsts = np.unique(lacking, return_index=True)
+    ordered = lacking[np.sort(firsts)]
+    words[ordered] = -2 - np.arange(len(ordered))
+    return {names[word]: -2 - number for number, word in enumerate(ordered.tolist())}
 
 
-def _resolve_titles(titles: Iterable[str], index: PassageIndex) -> dict[str, list[int]]:
-    known = [title for title in titles if all(word in index.vocabulary for word in title.split(" "))]
-    hashes = _hashes(known, index, {})
+def _passages_of_titles(titles: NumberedNames, words: Array, index: PassageIndex) -> dict[int, list[int]]:
+    """The passages that have some of the titles, by the number of the title."""
+    known = titles.all_true(words >= 0)
+    hashes = titles.keep(known).hashes(words)
     arrays = index.arrays
     places = np.searchsorted(arrays.key_hashes, hashes)
-    resolved: dict[str, list[int]] = {}
-    for title, value, place in zip(known, hashes, places, strict=True):
+    resolved: dict[int, list[int]] = {}
+    for title, value, place in zip(np.flatnonzero(known).tolist(), hashes, places, strict=True):
         if place < len(arrays.key_hashes) and arrays.key_hashes[place] == value:
             span = slice(int(arrays.key_offsets[place]), int(arrays.key_offsets[place + 1]))
             kinds = arrays.key_kinds[span]
@@ -164,20 +269,27 @@ def _resolve_titles(titles: Iterable[str], index: PassageIndex) -> dict[str, lis
     return resolved
 
 
+def _sums(places: Array, counts: Array, mask: Array, size: int) -> Array:
+    """int32[size]: the counts of every place, where `mask` is true."""
+    return np.bincount(places[mask], weights=counts[mask], minlength=size).astype(np.int32)
+
+
 def _write(path: Path, names: tuple[str, str], counts: Mapping[tuple[str, str], int]) -> None:
-    items = sorted(counts.items())
+    pq.write_table(_table(names, sorted(counts.items())), path, compression="zstd", compression_level=19)
+
+
+def _table(names: tuple[str, str], counts: Iterable[tuple[tuple[str, str], int]]) -> pa.Table:
+    items = list(counts)
     columns = {
         names[0]: pa.array([key[0] for key, _ in items], pa.string()),
         names[1]: pa.array([key[1] for key, _ in items], pa.string()),
         "count": pa.array([count for _, count in items], pa.int32()),
     }
-    pq.write_table(pa.table(columns), path, compression="zstd", compression_level=19)
+    return pa.table(columns)
 
 
-def _read(path: Path) -> dict[tuple[str, str], int]:
+def _read(path: Path) -> Counts:
     try:
-        table = pq.read_table(path)
+        return Counts(pq.read_table(path))
     except (OSError, pa.ArrowInvalid) as error:
         raise ModelError(f"{path}: linker weights cannot be read ({error})") from error
-    first, second, counts = (column.to_pylist() for column in table.columns)
-    return dict(zip(zip(first, second, strict=True), counts, strict=True))

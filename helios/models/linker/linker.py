@@ -8,10 +8,12 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +95,12 @@ class Linker:
         folder = WEIGHTS if path is None else Path(path)
         if not (folder / "scorer.json").is_file():
             raise ModelError(f"{folder}: no linker weights here (scorer.json is missing)")
-        return cls(AliasTable.load(folder), Scorer.load(folder), spacy_model=spacy_model)
+        key = (folder.resolve(), _versions(folder), spacy_model)
+        with _SHARING:
+            linker = _SHARED.get(key)
+            if linker is None:
+                linker = _SHARED[key] = cls(AliasTable.load(folder), Scorer.load(folder), spacy_model=spacy_model)
+        return linker
 
     def save(self, folder: Path) -> None:
         """Write the weights; the same weights give the same bytes."""
@@ -145,8 +152,7 @@ class Linker:
         digest = hashlib.sha256(f"{FORMAT}\0{len(passages)}\0".encode())
         for passage in passages:
             digest.update(f"{passage.title}\0{len(passage.text)}\0{passage.text[:64]}\0".encode())
-        for (mention, title), count in self.aliases.aliases.items():
-            digest.update(f"{mention}\0{title}\0{count}\0".encode())
+        digest.update(self.aliases.digest.encode())
         return digest.hexdigest()
 
 
@@ -236,6 +242,17 @@ class TableLinker:
         kept = first >= self.linker.settings.first_threshold
         pairs, first = pairs.keep(kept), first[kept]
         return pairs, np.concatenate((pairs.features, collective(pairs, first, encoded, self._arrays)), axis=1)
+
+
+_SHARED: WeakValueDictionary[Hashable, Linker] = WeakValueDictionary()
+"""Linkers that something in this process holds, by where their files are and which these are: a second each."""
+_SHARING = Lock()
+
+
+def _versions(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """What tells the files of a folder from others of these names."""
+    stats = ((path.name, path.stat()) for path in sorted(folder.iterdir()))
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 def _links(encoded: EncodedTable, pairs: Pairs, scores: Array) -> TableLinks:
