@@ -56,6 +56,15 @@ def cache_home(tmp_path_factory: pytest.TempPathFactory):
         yield shared / "cache"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_authorities(tmp_path_factory: pytest.TempPathFactory):
+    """No test speaks TLS, so no client, of which there are hundreds, need read who may sign certificates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("authorities")))
+        patch.delenv("SSL_CERT_FILE", raising=False)
+        yield
+
+
 def _made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """A folder that the first process which needs it makes, and all processes of a run share."""
     base = tmp_path_factory.getbasetemp()
