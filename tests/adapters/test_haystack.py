@@ -2,14 +2,13 @@
 
 import pytest
 
-pytest.importorskip("haystack", reason="the extra haystack is not installed")
-
-from haystack import Pipeline  # noqa: E402
-
-from helios.adapters.haystack import HeliosRetriever  # noqa: E402
-
 
 def test_it_runs_in_a_pipeline(engine, monkeypatch):
+    pytest.importorskip("haystack", reason="the extra haystack is not installed")  # here: it takes three seconds
+    from haystack import Pipeline
+
+    from helios.adapters.haystack import HeliosRetriever
+
     monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
     pipeline = Pipeline()
     pipeline.add_component("helios", HeliosRetriever(engine, top_k=5))
