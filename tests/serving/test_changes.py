@@ -57,7 +57,7 @@ def ended(api, reply: httpx.Response) -> dict:
     assert reply.headers["location"] == f"/v1/tasks/{task['id']}", reply.text
     while task["state"] in ("queued", "running"):
         assert time.monotonic() < until
-        task = api.get(f"/tasks/{task['id']}").json()
+        task = api.get(f"/tasks/{task['id']}", params={"wait": 5}).json()
     return task
 
 
