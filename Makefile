@@ -92,13 +92,14 @@ wheel:  ## Build the wheel into dist/, and prove it in a fresh environment
 	helios train ranker --help > train-help; grep -q table-reader train-help; helios doctor; \
 	echo "the wheel works: $$(ls "$(CURDIR)/dist")"
 
-# Prints one line per package, so that a slow download does not look like a hang.
+# Prints one line per package, so that a slow download does not look like a hang. pip would compile on one processor.
 define install
 @echo "installing $(1) into $(VENV): the first time this downloads several hundred MB"
-@set -o pipefail; $(PIP) install --requirement $(1) | awk '/^ *(Downloading|Using cached) .*\.(whl|tar\.gz) \(/ { \
+@set -o pipefail; $(PIP) install --no-compile --requirement $(1) | awk '/^ *(Downloading|Using cached) .*\.(whl|tar\.gz) \(/ { \
 	n = split($$2 == "cached" ? $$3 : $$2, path, "/"); sub("%2B", "+", path[n]); \
 	print "  " path[n], $$(NF - 1), $$NF; fflush() } \
 	/^Installing collected packages/ { print "unpacking " NF - 3 " packages"; fflush() }'
+@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # some packages hold files that are no Python
 @$(PIP) install --quiet --no-deps --editable .
 @touch $@
 endef
