@@ -21,7 +21,7 @@ DECADE = re.compile(r"(1[5-9]\d0|20\d0)s")
 LONGEST = 7
 DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 END_OF_DAY = " 23:59:59"
-IN_A_YEAR = ("in", "since", "during", "on", "for")
+IN_A_YEAR = ("in", "since", "during", "on")
 """Words before a number that is a year where it can be one."""
 OTHERWISE = (
     (re.compile(r"(?P<day>\d\d)([./-])(?P<month>\d\d)\2(?P<year>\d{4})"), ((7, 4), (4, 2), (1, 2))),

@@ -411,8 +411,11 @@ class _Surroundings:
         return Option(link.column, link.score + gain, link.score)
 
     def dated(self, piece: Piece) -> bool:
-        """Whether "in" or the like stands before a number, so that it is a year."""
-        return text_before(self.pieces, piece) in IN_A_YEAR
+        """Whether "in" or the like stands before a number, so that it is a year: "for 2023", not "for 2000 guests"."""
+        before = text_before(self.pieces, piece)
+        following = next((p.cue for p in self.pieces if p.start >= piece.end), Cue.END)
+        alone = following in (Cue.END, Cue.COMMA, Cue.AND, Cue.PREPOSITION)
+        return before in IN_A_YEAR or (before == "for" and alone)
 
     def amount(self, piece: Piece) -> bool:
         """Whether "more than" or the like stands before a number, so that it is no year."""
