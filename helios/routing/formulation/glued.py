@@ -68,10 +68,10 @@ def unglued_short(
     (`abbreviations.spelt_out`).
     """
     word = name.lower()
-    if key and word.endswith("no") and len(word) > LEAST + 2 and not _called(word[:-2], own):
-        return _head(word[:-2])[0], "number"
     if not word.isalpha() or word in ABBREVIATIONS or word in said:
         return None
+    if key and word.endswith("no") and len(word) > LEAST + 2 and not _called(word[:-2], own):
+        return _head(word[:-2])[0], "number"
     parts = [(word[:-size], word[-size:]) for size in (4, 3, 2) if len(word) > size]
     for head, tail in parts:
         called = _called(head, own) or next(filter(None, (_called(head, (w,)) for w in sorted(said))), None)
