@@ -216,6 +216,7 @@ def test_everything_shows_itself_in_a_line(engine: Engine, sample_index):
         assert "0x" not in text
 
 
+@pytest.mark.slow
 def test_threads_share_an_engine(engine: Engine, sample_index, questions):
     """Twelve threads that all come first to a fresh engine get what one thread gets."""
     texts = [question.text for question in questions]

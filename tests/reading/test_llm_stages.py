@@ -110,7 +110,9 @@ def test_a_question_goes_through_every_stage(asking, server):
     assert "All rows of the table were compared; the result: R1" in chosen
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize(
+    "failure", [pytest.param(name, marks=pytest.mark.slow if name == "late" else ()) for name in FAILURES]
+)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_that_fails_leaves_the_local_result_and_a_note(asking, server, stage, failure):
     response, words = FAILURES[failure]

@@ -57,6 +57,7 @@ def assert_same(found: Evidence, expected: Evidence) -> None:
     assert replace(found, timings_ms={}) == replace(expected, timings_ms={})
 
 
+@pytest.mark.slow
 def test_threads_that_all_come_first_get_what_one_gets(fresh: Engine, alone):
     """Models are loaded, kernels compiled and files mapped while they ask."""
     for text, evidence in at_once([fresh], each=3):

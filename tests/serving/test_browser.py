@@ -168,6 +168,7 @@ def test_the_query_of_a_source_is_edited_and_run_again(browser, with_sources):
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not there: make browser")
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 360)])
 def test_nothing_serious_is_found_by_axe(browser, with_sources, scheme, width):
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)

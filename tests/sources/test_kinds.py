@@ -93,6 +93,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return done
 
 
+@pytest.mark.slow
 def test_a_kind_of_another_package_is_asked(folder: Path):
     added = run(folder, "sources", "add", "may", "--set", "book=may.ledger", "--kind", "ledger")
     assert added.returncode == 0, added.stderr
