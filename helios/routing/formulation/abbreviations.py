@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from helios.routing.formulation.schema import ColumnView, SchemaView, TableView
-from helios.routing.formulation.words import FUNCTION_WORDS, Token, shortens
+from helios.routing.formulation.words import FUNCTION_WORDS, Token, in_order, shortens
 
 
 def spelt_out(schema: SchemaView, tokens: Sequence[Token]) -> SchemaView:
@@ -55,5 +55,4 @@ def _beside(words: tuple[str, ...], said: Sequence[str], longer: dict[str, str])
 
 def _within(name: str, word: str) -> bool:
     """Whether the letters of a short name come in a word in their order, from its first."""
-    letters = iter(word)
-    return 2 <= len(name) < len(word) - 1 and name[0] == word[0] and all(letter in letters for letter in name)
+    return 2 <= len(name) < len(word) - 1 and name[0] == word[0] and in_order(name, word)

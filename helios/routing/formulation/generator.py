@@ -173,14 +173,22 @@ def read_question(
     question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
 ) -> list[Reading]:
     """Plans that a question may mean, best first; none for words that ask nothing."""
+    if not asks_for_two(question):
+        return _readings(question, schema, find)
+    doubted = (replace(one, unmet=(*one.unmet, "difference")) for one in _readings(question, schema, find))
+    return _differences(question, schema, find) or list(doubted)
+
+
+def _differences(
+    question: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]
+) -> list[Reading]:  # fmt: skip
+    """Readings of a question for the difference of two numbers; none where it cannot be divided into two questions."""
     two = halves(question, lambda words: _said(words, schema, find))
     if two is None:
-        return (
-            _doubted(_readings(question, schema, find)) if asks_for_two(question) else _readings(question, schema, find)
-        )
+        return []
     operation, *asked = two
     first, second = (_readings(half, schema, find) for half in asked)
-    found = [
+    return [
         replace(
             one, plan=plan, loose=(*one.loose, *other.loose), unmet=(*one.unmet, *other.unmet),
             unread=tuple(dict.fromkeys((*one.unread, *other.unread))),
@@ -188,12 +196,6 @@ def read_question(
         for one in first[:TRIED] for other in second
         if (plan := set_apart(operation, one.plan, other.plan, schema)) is not None
     ]  # fmt: skip
-    return found or _doubted(_readings(question, schema, find))
-
-
-def _doubted(readings: Sequence[Reading]) -> list[Reading]:
-    """Readings of a question for the difference of two numbers that are none."""
-    return [replace(reading, unmet=(*reading.unmet, "difference")) for reading in readings]
 
 
 def _said(words: str, schema: SchemaView, find: Callable[[Sequence[str]], Sequence[ValueHit]]) -> Said:

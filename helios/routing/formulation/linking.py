@@ -12,6 +12,7 @@ from helios.routing.formulation.words import (
     VOWELS,
     Token,
     consonants_of,
+    in_order,
     lemma,
     name_words,
     similarity,
@@ -59,6 +60,8 @@ HAS_VERBS = frozenset(
 FIRST_SAID = tuple(map(" ".join, (*FIRST_NAMES, ("christian", "name"))))
 LAST_SAID = tuple(map(" ".join, LAST_NAMES))
 """How people say the halves of their names, whatever the columns are called."""
+BEFORE_A_FACT = re.compile(r"(?:(?:^| )(?:a|an|any|no|the|their|its|own|not|part of))+$")
+"""What stands between a verb and the fact that something has or is: "are not part of the core range"."""
 STATES = ("in", "on", "off", "out", "under", "not", "no", "at", "by")
 """Small words that values begin with: in service, on loan, out of stock."""
 STATED = frozenset(("status", "stage", "type", "kind", "category", "class", "outcome", "result", "method"))
@@ -282,8 +285,7 @@ def _coded(code: str, word: str) -> bool:
     if "-" in word:
         return lemma(word.replace("-", "")) == code
     if len(code) > SHORTEST and VOWELS.isdisjoint(code):
-        letters = iter(word)
-        return word[0] == code[0] and word[-1] == code[-1] and all(letter in letters for letter in code)  # DLVD
+        return word[0] == code[0] and word[-1] == code[-1] and in_order(code, word)  # DLVD
     if VOWELS.isdisjoint(code):
         return len(code) == SHORTEST and consonants_of(word) == code
     return len(code) > SHORTEST and word.startswith(code) and len(word) > len(code)
@@ -339,13 +341,12 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
         if flag is not None and link.end <= open_from and held:
             link = replace(link, score=FLAG, value=flag[0])
         links.append(link)
+    phrases = [column for column in schema.columns() if column.ref in flags and len(column.words) > 1]
     for place, token in enumerate(tokens[:open_from]):
         word = token.text.lower()
-        if token.small:  # "on hold", "in stock", of a column that is called so
-            begun = (c for c in schema.columns() if c.ref in flags and len(c.words) > 1 and c.words[0] == token.lemma)
-            if any(k.is_value and k.start <= place + 1 < k.end for k in known):
-                continue  # accounts whose status is HOLD
-            same = (c for c in begun if c.words == tuple(t.lemma for t in tokens[place : place + len(c.words)]))
+        valued = any(k.is_value and k.start <= place + 1 < k.end for k in known)  # accounts whose status is HOLD
+        if token.small and not valued:  # "on hold", "in stock", of a column that is called so
+            same = (c for c in phrases if c.words == tuple(t.lemma for t in tokens[place : place + len(c.words)]))
             links += [Link(place, place + len(c.words), FLAG, c.ref.table, c.ref, flags[c.ref][0]) for c in same]
         if place and tokens[place - 1].lemma in ("can", "could"):  # "members who can drive", of can_drive
             able = (c for c in schema.columns() if c.ref in flags and c.words == ("can", token.lemma))
@@ -365,13 +366,7 @@ def link_flags(tokens: Sequence[Token], schema: SchemaView, known: Sequence[Link
 
 def _had(tokens: Sequence[Token], link: Link, tables: set[int]) -> bool:
     """Whether a thing that was named before has, gets or allows what the column is called by."""
-    before = [token.lemma for token in tokens[: link.start]]
-    while before and before[-1] in ("a", "an", "any", "no", "the", "their", "its", "own", "not"):
-        before.pop()
-    if before[-2:] == ["part", "of"]:
-        before = before[:-2]  # "beers that are not part of the core range"
-    while before[-1:] == ["not"]:
-        before.pop()
+    before = BEFORE_A_FACT.sub("", " ".join(token.lemma for token in tokens[: link.start])).split()
     if not before or not any(start < link.start for start in tables):
         return False
     return before[-1] in HAS_VERBS or before[-2:-1] == ["be"]  # "sections that are taught online"

@@ -19,7 +19,7 @@ from helios.routing.formulation.words import FUNCTION_WORDS, lemma, stem
 
 A_UNIT = ("per", "a", "an", "each")
 """Words before a unit that something costs: a price per kilo."""
-TAKEN = ("take", "bring", "spend", "earn", "raise", "pay", "make", "taken", "taking", "earned", "raised")
+MONEY_VERBS = ("take", "bring", "spend", "earn", "raise", "pay", "make", "taking", "earned", "raised")
 """Verbs of money, as lemmas."""
 TAKINGS = ("takings", "taking", "turnover", "revenue", "proceeds")
 """What people call all that was taken."""
@@ -49,7 +49,7 @@ def measured(pieces: Sequence[Piece], schema: SchemaView) -> list[Piece]:
 
 def _of_money(piece: Piece) -> Piece:
     """A verb of money as a word, where it names people by what they do too: "how much have we taken", of taken_by."""
-    verb = piece.cue == Cue.TABLE and lemma(piece.text) in TAKEN
+    verb = piece.cue == Cue.TABLE and lemma(piece.text) in MONEY_VERBS
     return replace(piece, cue=Cue.WORD, text=lemma(piece.text), links=()) if verb else piece
 
 

@@ -250,8 +250,13 @@ def _shortened(name: str, word: str) -> bool:
     """Whether a name's word is a longer word without its vowels: grp for group, pymt for payment."""
     if not 3 <= len(name) < len(word) or name[0] != word[0] or not VOWELS.isdisjoint(name[1:]):
         return False
+    return in_order(name, word) and name[-1] in word[len(name) - 1 :]
+
+
+def in_order(name: str, word: str) -> bool:
+    """Whether all letters of a name come in a word one after the other."""
     letters = iter(word)
-    return all(letter in letters for letter in name) and name[-1] in word[len(name) - 1 :]
+    return all(letter in letters for letter in name)
 
 
 def consonants_of(word: str) -> str:
