@@ -1,22 +1,33 @@
 """The worker's side of a Bolt server: one connection, one query at a time, in read transactions that are rolled back.
 
-The server is given the query's seconds too, so that it need not notice that nobody waits any more.
+The server is given the query's seconds too, so that it need not notice that nobody waits any more. A server whose
+EXPLAIN tells what a query does is asked before each query that it has not been asked about.
 """
 
+import re
 import sys
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from helios.errors import QueryFailed, QueryTimeout, SourceError, SourceUnavailable
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceError, SourceUnavailable
 from helios.executors.address import shown
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
 
 if TYPE_CHECKING:
-    from neo4j import Driver
+    from neo4j import Driver, Session
 
 CONNECT_SECONDS = 5.0
 FETCH_ROWS = 200
 """Rows that the server sends at once, so that few come too many."""
+EXPLAINED = 512
+"""Queries that a connection remembers as reading ones."""
+READS = "r"
+"""What a server calls a query that only reads."""
+UPDATING = re.compile(
+    r"Create|Delete|Detach|Drop|Foreach|Load|(Locking)?Merge|Remove|RunQueryAt|Set[A-Z]|SubqueryForeach|Transaction"
+)
+"""Operators of a plan that write, load files, or ask another database."""
 TIMED_OUT = ("TransactionTimedOut", "TransactionTerminated", "LockClientStopped")
 
 
@@ -42,13 +53,16 @@ class BoltSession:
         self._auth = (user, password) if user else None
         self._database = database
         self._driver: Driver | None = None
+        self._explains: bool | None = None
+        self._read: OrderedDict[str, None] = OrderedDict()
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:
-        """Columns and rows; `parameters` holds those of the query and the `seconds` that the server may take."""
-        rows = self._rows(text, parameters["parameters"], parameters["seconds"])
+        """Columns and rows; `parameters` holds those of the query, the `seconds` that the server may take, and whether
+        the server is to `explain` it first."""
+        rows = self._rows(text, parameters["parameters"], parameters["seconds"], explain=parameters["explain"])
         return next(rows), rows
 
-    def _rows(self, text: str, parameters: Mapping[str, Value], seconds: float) -> Iterator[Any]:
+    def _rows(self, text: str, parameters: Mapping[str, Value], seconds: float, *, explain: bool) -> Iterator[Any]:
         """The columns, then rows."""
         from neo4j import READ_ACCESS
 
@@ -57,9 +71,12 @@ class BoltSession:
             with driver.session(
                 database=self._database, default_access_mode=READ_ACCESS, fetch_size=FETCH_ROWS
             ) as session:
+                given = {name: _listed(value) for name, value in parameters.items()}
+                if explain:
+                    self._check_plan(session, text, given, seconds)
                 transaction = session.begin_transaction(timeout=seconds)
                 try:
-                    result = transaction.run(text, {name: _listed(value) for name, value in parameters.items()})
+                    result = transaction.run(text, given)
                     yield list(result.keys())
                     for record in result:
                         yield [_value(value) for value in record.values()]
@@ -68,6 +85,30 @@ class BoltSession:
         except Exception as error:  # noqa: BLE001 - what a server sends may break the driver anywhere
             self._hang_up()
             raise self._explained(error, seconds) from None
+
+    def _check_plan(self, session: "Session", text: str, given: Mapping[str, Any], seconds: float) -> None:
+        """QueryRejected where the server's plan of a query does more than read.
+
+        Neo4j tells; others call every EXPLAIN a write, or know none: the first query of a connection finds out.
+        """
+        from neo4j.exceptions import ClientError
+
+        if self._explains is None:
+            try:
+                said, plan = _explain(session, "RETURN 1 AS one", {}, seconds)
+            except ClientError:
+                said, plan = None, None
+            self._explains = said == READS and plan is not None
+        if not self._explains or text in self._read:
+            return
+        said, plan = _explain(session, text, given, seconds)
+        if said != READS:
+            raise QueryRejected("the server says that this query does more than read", f"type {said}")
+        if writing := [operator for operator in _operators(plan) if UPDATING.match(operator)]:
+            raise QueryRejected("the server's plan of this query does more than read", writing[0])
+        self._read[text] = None
+        while len(self._read) > EXPLAINED:
+            self._read.popitem(last=False)
 
     def _explained(self, error: Exception, seconds: float) -> SourceError:
         """What an error of the driver means; what a server sends may break it anywhere."""
@@ -110,9 +151,30 @@ class BoltSession:
         return self._driver
 
     def _hang_up(self) -> None:
-        driver, self._driver = self._driver, None
+        driver, self._driver, self._explains = self._driver, None, None
         if driver is not None:
             driver.close()
+
+
+def _explain(
+    session: "Session", text: str, given: Mapping[str, Any], seconds: float
+) -> tuple[str | None, Mapping[str, Any] | None]:
+    """What the server calls a query, and its plan; the query does not run."""
+    transaction = session.begin_transaction(timeout=seconds)
+    try:
+        summary = transaction.run(f"EXPLAIN {text}", dict(given)).consume()
+    finally:
+        transaction.close()
+    return summary.query_type, summary.plan
+
+
+def _operators(plan: Mapping[str, Any] | None) -> Iterator[str]:
+    """The operators of a plan, as in `NodeByLabelScan@neo4j`."""
+    pending = [] if plan is None else [plan]
+    while pending:
+        part = pending.pop()
+        yield str(part.get("operatorType"))
+        pending.extend(part.get("children") or [])
 
 
 def _value(value: Any) -> Value:

@@ -86,7 +86,8 @@ BUILT_IN = {
         Kind(
             "bolt", spec.BoltSpec, Language.CYPHER, "helios.sources.bolt:open_source",
             guards=(
-                "tokens: reading clauses alone", "Bolt: read access mode", "deadline here and at the server", ROWS,
+                "tokens: reading clauses alone", "Bolt: read access mode",
+                "the server's EXPLAIN, where it tells what a query does", "deadline here and at the server", ROWS,
             ),
             modules=("neo4j",), schemes=BOLT_SCHEMES,
         ),

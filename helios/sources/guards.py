@@ -35,4 +35,6 @@ def role_in_words(source: Source) -> str | None:
     if problems is None:
         return None
     found = problems()
+    if found is None:
+        return None
     return f"may do more than read: {'; '.join(found)}" if found else "may only read"

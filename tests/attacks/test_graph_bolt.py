@@ -2,13 +2,14 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
-from helios.errors import QueryFailed, QueryTimeout, SourceUnavailable
+from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.executors.bolt import BoltExecutor
 
@@ -30,43 +31,55 @@ HELLO = {
     "text that is no UTF-8": VERSION + b"\x00\x07\xb1\x70\xa1\x81\xff\x81x\x00\x00",
 }
 Listen = Callable[[bytes], str]
+Explaining = Callable[[Mapping[bytes, Mapping[str, Any]]], tuple[str, list[bytes]]]
+ROWS = "rows"
+"""With what a server says of a query: the values that it answers."""
 ROOM = 100 * 2**20
 SUCCESS, RECORD = b"\xb1\x70", b"\xb1\x71\x91"
 """Signatures of messages; a record of one value."""
 RUN, PULL = 0x10, 0x3F
+EXPLAIN = b"EXPLAIN "
 CHUNK = b"\x00" * 0xFFF0
 
 
 @pytest.fixture
-def listen() -> Iterator[Listen]:
-    """Starts a real TCP server that sends the same bytes to everybody, and then waits."""
+def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], str]]:
+    """Starts a real TCP server that talks to everybody in the same way; its address."""
     servers: list[socket.socket] = []
 
-    def serve(server: socket.socket, data: bytes) -> None:
+    def accept(server: socket.socket, talk: Callable[[socket.socket], None]) -> None:
         while True:
             try:
                 connection, _ = server.accept()
             except OSError:
                 return
-            with connection:
-                connection.settimeout(5.0)
-                try:
-                    connection.recv(20)
-                    connection.sendall(data)
-                    while data and connection.recv(4096):
-                        pass
-                except OSError:
-                    continue
+            with connection, suppress(OSError, EOFError):
+                connection.settimeout(20.0)
+                talk(connection)
 
-    def start(data: bytes) -> str:
+    def start(talk: Callable[[socket.socket], None]) -> str:
         server = socket.create_server(("127.0.0.1", 0))
         servers.append(server)
-        threading.Thread(target=serve, args=(server, data), daemon=True).start()
+        threading.Thread(target=accept, args=(server, talk), daemon=True).start()
         return f"bolt://127.0.0.1:{server.getsockname()[1]}"
 
     yield start
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def listen(serve: Any) -> Listen:
+    """Starts a server that sends the same bytes to everybody, and then waits."""
+
+    def talk(connection: socket.socket, data: bytes) -> None:
+        connection.settimeout(5.0)
+        connection.recv(20)
+        connection.sendall(data)
+        while data and connection.recv(4096):
+            pass
+
+    return lambda data: serve(partial(talk, data=data))
 
 
 @pytest.mark.parametrize("data", HELLO.values(), ids=HELLO)
@@ -80,48 +93,41 @@ def test_a_server_that_speaks_badly(listen: Listen, data: bytes, within: Any) ->
 
 
 @pytest.fixture
-def speak() -> Iterator[Callable[[Iterator[bytes]], str]]:
+def speak(serve: Any) -> Callable[[Iterator[bytes]], str]:
     """Starts a server that speaks Bolt 5.4, and answers a query with a message of these bytes."""
-    servers: list[socket.socket] = []
 
-    def serve(server: socket.socket, record: Iterator[bytes]) -> None:
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            with connection, suppress(OSError, EOFError):
-                connection.settimeout(20.0)
-                _read(connection, 20)
-                connection.sendall(VERSION)
-                _answer(connection, record)
+    def talk(connection: socket.socket, record: Iterator[bytes]) -> None:
+        _read(connection, 20)
+        connection.sendall(VERSION)
+        _answer(connection, record)
 
-    def start(record: Iterator[bytes]) -> str:
-        server = socket.create_server(("127.0.0.1", 0))
-        servers.append(server)
-        threading.Thread(target=serve, args=(server, record), daemon=True).start()
-        return f"bolt://127.0.0.1:{server.getsockname()[1]}"
-
-    yield start
-    for server in servers:
-        server.close()
+    return lambda record: serve(partial(talk, record=record))
 
 
 def _answer(connection: socket.socket, record: Iterator[bytes]) -> None:
-    """Success for every message; before that of PULL the record."""
+    """Success for every message; before that of a query's PULL the record."""
+    explained = False
     while True:
-        message = b""
-        while size := int.from_bytes(_read(connection, 2), "big"):
-            message += _read(connection, size)
-        if not message:
-            continue
-        if message[1] == PULL:
+        message = _message(connection)
+        explained = EXPLAIN in message if message[1] == RUN else explained
+        if message[1] == PULL and not explained:
             for piece in record:
                 connection.sendall(len(piece).to_bytes(2, "big") + piece)
             connection.sendall(b"\x00\x00")
-        fields = b"\xa1\x86fields\x91\x81x" if message[1] == RUN else b"\xa0"
-        for part in (SUCCESS + fields, b""):
-            connection.sendall(len(part).to_bytes(2, "big") + part)
+        _send(connection, SUCCESS + (b"\xa1\x86fields\x91\x81x" if message[1] == RUN else b"\xa0"))
+
+
+def _send(connection: socket.socket, message: bytes) -> None:
+    connection.sendall(len(message).to_bytes(2, "big") + message + b"\x00\x00")
+
+
+def _message(connection: socket.socket) -> bytes:
+    """The next message; empty ones keep a connection awake."""
+    message = b""
+    while not message:
+        while size := int.from_bytes(_read(connection, 2), "big"):
+            message += _read(connection, size)
+    return message
 
 
 def _read(connection: socket.socket, size: int) -> bytes:
@@ -167,3 +173,101 @@ def test_values_beyond_the_cap_are_not_sent_on(speak: Any) -> None:
     result = executor.execute(NativeQuery(Language.CYPHER, "RETURN 1 AS x"))
     assert (result.rows, result.truncated) == ((), "bytes")
     executor.close()
+
+
+def _plan(*operators: str) -> dict[str, Any]:
+    """The plan of a server, with these operators below its results."""
+    names = ("ProduceResults", *operators)
+    root, *children = ({"operatorType": f"{name}@graph", "identifiers": [], "args": {}} for name in names)
+    return {**root, "children": children}
+
+
+@pytest.fixture
+def explain(serve: Any) -> Explaining:
+    """Starts a server that explains queries, and keeps what it was asked.
+
+    Neo4j's EXPLAIN cannot be had beside the tests: its server comes in no package, and the servers that do call every
+    EXPLAIN a write. This one speaks Bolt 5.4, and says of a query what it is told to say.
+    """
+
+    def talk(connection: socket.socket, says: Mapping[bytes, Mapping[str, Any]], asked: list[bytes]) -> None:
+        _read(connection, 20)
+        connection.sendall(VERSION)
+        said: Mapping[str, Any] = {}
+        while True:
+            message = _message(connection)
+            if message[1] == RUN:
+                asked.append(message)
+                said = next((said for part, said in says.items() if part in message), {})
+            for value in said.get(ROWS, []) if message[1] == PULL else []:
+                _send(connection, RECORD + _packed(value))
+            summary = {key: value for key, value in said.items() if key != ROWS}
+            _send(connection, SUCCESS + _packed({RUN: {"fields": ["x"]}, PULL: summary}.get(message[1], {})))
+
+    def start(says: Mapping[bytes, Mapping[str, Any]]) -> tuple[str, list[bytes]]:
+        asked: list[bytes] = []
+        return serve(partial(talk, says=says, asked=asked)), asked
+
+    return start
+
+
+READS = {"type": "r", "plan": _plan("Projection")}
+TELLS = {b"EXPLAIN RETURN 1 AS one": READS}
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"type": "rw", "plan": _plan("Projection")}, "type rw"),
+        ({"type": "s", "plan": _plan()}, "type s"),
+        ({}, "type None"),
+        ({"type": "r", "plan": _plan("NodeByLabelScan", "SetProperty")}, "SetProperty"),
+        ({"type": "r", "plan": {**_plan(), "children": [_plan("LoadCSV")]}}, "LoadCSV"),
+        ({"type": "r", "plan": _plan("TransactionForeach")}, "TransactionForeach"),
+    ],
+)
+def test_what_the_server_says_is_more_than_reading_does_not_run(explain: Any, said: Any, reason: str) -> None:
+    url, asked = explain({**TELLS, b"EXPLAIN MATCH": said})
+    executor = BoltExecutor(url, limits=Limits(timeout=10.0))
+    with pytest.raises(QueryRejected, match=reason):
+        executor.execute(NativeQuery(Language.CYPHER, "MATCH (n:Person) RETURN n.name AS x"))
+    executor.close()
+    assert len(asked) == 2 and all(EXPLAIN in message for message in asked)
+
+
+def test_a_reading_query_is_explained_once_a_connection(explain: Any) -> None:
+    url, asked = explain({**TELLS, b"EXPLAIN MATCH": {"type": "r", "plan": _plan("NodeByLabelScan", "Expand(All)")}})
+    executor = BoltExecutor(url, limits=Limits(timeout=10.0), connections=1)
+    for _ in range(3):
+        executor.execute(NativeQuery(Language.CYPHER, "MATCH (n:Person) RETURN n.name AS x"))
+    executor.close()
+    assert [EXPLAIN in message for message in asked] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("said", [{}, {"type": "w", "plan": _plan("Whole")}, {"type": "r"}])
+def test_a_server_whose_explain_tells_nothing_is_not_asked_again(explain: Any, said: Any) -> None:
+    url, asked = explain({EXPLAIN: said})
+    executor = BoltExecutor(url, limits=Limits(timeout=10.0), connections=1)
+    for number in range(2):
+        executor.execute(NativeQuery(Language.CYPHER, f"MATCH (n:Person) RETURN {number} AS x"))
+    executor.close()
+    assert [EXPLAIN in message for message in asked] == [True, False, False]
+
+
+def test_what_the_user_may_do_beyond_reading_is_said(explain: Any) -> None:
+    url, asked = explain(
+        {**TELLS, b"SHOW USER PRIVILEGES": {"type": "r", ROWS: ["access", "match", "set_label", "write"]}}
+    )
+    executor = BoltExecutor(url, limits=Limits(timeout=10.0))
+    assert executor.problems() == ["the user is granted set_label", "the user is granted write"]
+    executor.close()
+    assert len(asked) == 1
+
+
+def _packed(value: Any) -> bytes:
+    """A value as Bolt writes it: small maps and lists of short texts."""
+    if isinstance(value, dict):
+        return bytes([0xA0 + len(value)]) + b"".join(_packed(part) for item in value.items() for part in item)
+    if isinstance(value, list):
+        return bytes([0x90 + len(value)]) + b"".join(map(_packed, value))
+    return b"\xd0" + bytes([len(value)]) + value.encode()

@@ -92,6 +92,16 @@ HOSTILE = [
     "RETURN graph.byName('x')",
     "RETURN gds.util.asNode(1)",
     "RETURN sleep(10)",
+    # procedures, also beside those that may be called
+    "CALL db.index.fulltext.createNodeIndex('x', ['Person'], ['name']) YIELD node RETURN node",
+    "CALL db.index.fulltext.drop('x')",
+    "CALL db.index.fulltext.queryNodes('x', 'y')",
+    "CALL db.index.fulltext.queryNodes('x', 'y') YIELD node DELETE node",
+    "CALL `db.index.fulltext.queryNodes`('x', 'y') YIELD node RETURN node",
+    "CALL db.index.fulltext.queryNodes('x', apoc.load.json('file:///etc/passwd')) YIELD node RETURN node",
+    "CALL dbms.listConfig() YIELD name, value RETURN name, value",
+    "CALL apoc.cypher.doIt('CREATE (n)', {}) YIELD value RETURN value",
+    "MATCH (n) CALL apoc.refactor.rename.label('a', 'b', [n]) YIELD total RETURN total",
     # more than one statement, plans
     "RETURN 1; CREATE (n:Person {name: 'x'})",
     "RETURN 1; RETURN 2",
@@ -220,6 +230,23 @@ BENIGN = [
      [({"title": "Alpha", "year": 1999},)]),
     ("RETURN {a: 1, b: [2, 3]}", [({"a": 1, "b": [2, 3]},)]),
     ("MATCH (set:Person {name: 'Ann'})-[load:FOLLOWS]->(call) RETURN call.name", [("Bob",)]),
+    ("MATCH (a {name: 'Ann'})-[:FOLLOWS]->{1,2}(b) RETURN b.name", [("Bob",), ("Cid",)]),
+    ("MATCH (a {name: 'Ann'})-[:FOLLOWS]->{2}(b) RETURN b.name", [("Cid",)]),
+    ("MATCH (a {name: 'Ann'})-[:FOLLOWS]->+(b) RETURN b.name", [("Bob",), ("Cid",)]),
+    ("MATCH (a {name: 'Ann'})-[r:FOLLOWS]->{1,2}(b) RETURN b.name, size(r)", [("Bob", 1), ("Cid", 2)]),
+    ("MATCH (a {name: 'Cid'})<-[:FOLLOWS]-{,1}(b) RETURN b.name", [("Bob",), ("Cid",)]),
     ("RETURN $one + 1", [(2,)]),
+]  # fmt: skip
+SERVERS_ALONE = [
+    ("MATCH (a {name: 'Ann'})((x)-[:FOLLOWS]->(y)){1,2}(b) RETURN b.name", [("Bob",), ("Cid",)]),
+    ("MATCH ((x)-[:FOLLOWS]->(y)){2} RETURN [n IN x | n.name], [n IN y | n.name]", [(["Ann", "Bob"], ["Bob", "Cid"])]),
+    ("MATCH (a {name: 'Ann'})((x)-[:FOLLOWS]->(y) WHERE x.born > y.born){1,2}(b) RETURN b.name", [("Bob",)]),
+    ("MATCH (a:Person)-[r:FOLLOWS WHERE r.since > 2001]->{1,2}(b) RETURN a.name, b.name", [("Bob", "Cid")]),
+    ("MATCH (a {name: 'Ann'})((x)-[:FOLLOWS]->(y:Person WHERE y.born < 1970)){1,2}(b)-[:FOLLOWS]->(c) RETURN c.name",
+     [("Cid",)]),
+    ("CALL db.index.fulltext.queryNodes('Person[name]', 'Ann') YIELD node, score RETURN node.name, score > 0",
+     [("Ann", True)]),
+    ("CALL db.index.fulltext.queryNodes('Person[name]', 'bob') YIELD node AS n, score AS s WHERE s > 0 "
+     "MATCH (n)-[:FOLLOWS]->(m) RETURN n.name, m.name", [("Bob", "Cid")]),
 ]  # fmt: skip
 PARAMETERS = {"one": 1}

@@ -77,6 +77,32 @@ NEO4J = [
     ("MATCH (n:(A&B)|C) RETURN n", "MATCH (n:(A&B)|(C)) RETURN n"),
     ("MATCH (n:!(A&B)) RETURN n", "MATCH (n:!(A&B)) RETURN n"),
     ("MATCH (n:A|B|C)-[:X|Y|Z]->() RETURN n", "MATCH (n:A|B|C)-[:X|Y|Z]->() RETURN n"),
+    (
+        "match p = shortest 2 paths (a:A)-[r:R]-+(b) return p",
+        "MATCH p = SHORTEST 2 (a:A)-[r:R]-{1,}(b) RETURN p",
+    ),
+    ("MATCH ANY SHORTEST PATH (a)-->*(b) RETURN a", "MATCH SHORTEST 1 (a)-->{0,}(b) RETURN a"),
+    ("MATCH ALL SHORTEST (a)-->{2}(b) RETURN a", "MATCH ALL SHORTEST (a)-->{2,2}(b) RETURN a"),
+    ("MATCH ANY 3 (a)-->{,4}(b) RETURN a", "MATCH ANY 3 (a)-->{0,4}(b) RETURN a"),
+    (
+        "MATCH p = SHORTEST 1 GROUPS ((a)--+(b) WHERE length(p) > 2) RETURN p",
+        "MATCH p = SHORTEST 1 GROUPS ((a)--{1,}(b) WHERE (length(p) > 2)) RETURN p",
+    ),
+    (
+        "MATCH SHORTEST 1 ((a)-->(b)){1,3} RETURN a",
+        "MATCH SHORTEST 1 ()((a)-->(b)){1,3}() RETURN a",
+    ),
+    (
+        "MATCH (x)((a:A WHERE a.n = 1)-[r]->(b))+(y)-->(z) RETURN z",
+        "MATCH (x)((a:A)-[r]->(b) WHERE (a.n = 1)){1,}(y)-->(z) RETURN z",
+    ),
+    ("MATCH (a)-[r:R WHERE r.n > 2]->{2}(b) RETURN r", "MATCH (a)(()-[r:R]->() WHERE (r.n > 2)){2,2}(b) RETURN r"),
+    ("MATCH (any)-->(shortest) RETURN any(x IN any.l WHERE x = 1)",
+     "MATCH (`any`)-->(shortest) RETURN any(x IN `any`.l WHERE (x = 1))"),
+    (
+        "CALL db.index.FULLTEXT.querynodes('names', $t, {top: 5}) YIELD node AS n, score WHERE score > 1 RETURN n",
+        "CALL db.index.fulltext.queryNodes('names', $t, {top: 5}) YIELD node AS n, score WHERE (score > 1) RETURN n",
+    ),
 ]  # fmt: skip
 
 
@@ -94,7 +120,12 @@ def test_written_for_neo4j(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(("text", "part"), [
     ("MATCH (n) DELETE n", "DELETE"), ("RETURN 1; RETURN 2", "RETURN 2"), ("RETURN apoc.x(1)", "apoc.x"),
-    ("CALL db.labels()", "CALL"), ("RETURN $x", "$x"), ("MATCH (n) WHERE n. = 1 RETURN n", "= 1 RETURN n"),
+    ("CALL db.labels()", "CALL db.labels"), ("RETURN $x", "$x"),
+    ("MATCH SHORTEST (a)-->+(b) RETURN a", "(a)-->+(b) RETURN a"), 
+    ("MATCH SHORTEST 900 (a)-->+(b) RETURN a", "SHORTEST 900"),
+    ("MATCH (((a)-->(b))+-->(c))+ RETURN a", "+ RETURN a"), ("MATCH ((a)-[*]->(b))+ RETURN a", "+ RETURN a"),
+    ("MATCH ((a)-->(b)) RETURN a", "RETURN a"), ("MATCH (a)-->+ RETURN a", "RETURN a"),
+    ("MATCH (n) WHERE n. = 1 RETURN n", "= 1 RETURN n"),
 ])  # fmt: skip
 def test_a_refusal_names_the_part(text: str, part: str) -> None:
     with pytest.raises(QueryRejected) as refusal:

@@ -1,5 +1,6 @@
 """Hostile, benign and runaway queries in Cypher against real engines: ladybug, and ArcadeDB over Bolt."""
 
+import json
 import runpy
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.request import HTTPBasicAuthHandler, HTTPPasswordMgrWithPriorAuth, Request, build_opener
 
 import psutil
 import pytest
@@ -25,6 +27,7 @@ from helios.sources.graph_schema import GraphReader
 CORPUS = runpy.run_path(str(Path(__file__).with_name("cypher_corpus.py")))
 GRAPH = runpy.run_path(str(Path(__file__).with_name("cypher_graph.py")))
 HOSTILE, BENIGN, PARAMETERS = CORPUS["HOSTILE"], CORPUS["BENIGN"], CORPUS["PARAMETERS"]
+SERVERS_ALONE = CORPUS["SERVERS_ALONE"]
 LIMITS = Limits(timeout=20.0)
 SECONDS = 1.0
 PASSWORD = "correct-horse"
@@ -76,6 +79,7 @@ def bolt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltExecutor]:
     try:
         uri = f"bolt://127.0.0.1:{port}"
         _fill(uri, server, root / "server.out")
+        _index_texts(http)
         executor = BoltExecutor(uri, user="root", password=PASSWORD, database="graph", limits=LIMITS)
         yield executor
         executor.close()
@@ -134,6 +138,13 @@ def test_benign_query_over_bolt(bolt: Any, text: str, expected: list[Any]) -> No
         bolt.check(NativeQuery(Language.CYPHER, text, PARAMETERS))
         pytest.skip(ARCADEDB_DIFFERS[text])
     _check_benign(bolt, text, expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), SERVERS_ALONE, ids=[text[:60] for text, _ in SERVERS_ALONE])
+def test_what_servers_alone_know(bolt: Any, ladybug: Any, text: str, expected: list[Any]) -> None:
+    _check_benign(bolt, text, expected)
+    with pytest.raises(QueryRejected, match="only some servers do"):
+        ladybug.check(NativeQuery(Language.CYPHER, text))
 
 
 def test_rows_and_bytes_are_capped(executor: Any) -> None:
@@ -241,6 +252,10 @@ def test_a_wrong_password_is_said(bolt: BoltExecutor) -> None:
         ask(executor, "RETURN 1")
 
 
+def test_a_server_that_does_not_tell_what_its_user_may_do(bolt: BoltExecutor) -> None:
+    assert bolt.problems() is None
+
+
 def test_closed_executors_say_so(ladybug: PropertyGraphExecutor) -> None:
     other = PropertyGraphExecutor(ladybug.path)
     other.close()
@@ -294,6 +309,17 @@ def _state(executor: Any) -> object:
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
+
+
+def _index_texts(http: int) -> None:
+    """An index of the names of persons, which ArcadeDB makes over HTTP alone."""
+    url = f"http://127.0.0.1:{http}/api/v1/command/graph"
+    passwords = HTTPPasswordMgrWithPriorAuth()
+    passwords.add_password(None, url, "root", PASSWORD, is_authenticated=True)
+    opener = build_opener(HTTPBasicAuthHandler(passwords))
+    for command in ("CREATE PROPERTY Person.name STRING", "CREATE INDEX ON Person (name) FULL_TEXT"):
+        body = json.dumps({"language": "sql", "command": command}).encode()
+        opener.open(Request(url, body, {"Content-Type": "application/json"}), timeout=20).close()
 
 
 def _fill(uri: str, server: "subprocess.Popen[bytes]", log: Path) -> None:

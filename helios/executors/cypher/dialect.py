@@ -83,7 +83,7 @@ class LadybugRenderer(Renderer):
         if path.shortest is None:
             return super().path(path)
         start, end = (self.node(node) for node in path.nodes)
-        text = start + self.relationship(path.relationships[0], kind=SHORTEST[path.shortest]) + end
+        text = start + self.relationship(path.plain[0], kind=SHORTEST[path.shortest]) + end
         return text if path.variable is None else f"{self.variable(path.variable)} = {text}"
 
     def relationship(self, relationship: s.Relationship, *, kind: str = "TRAIL") -> str:
@@ -319,7 +319,7 @@ class LadybugRenderer(Renderer):
             if missing := [label for label in named(node.labels) if label not in known]:
                 raise QueryFailed(f"no node has the label {missing[0]}; there are {', '.join(sorted(known))}")
         types = {table.name for table in self.catalog.relationships}
-        for relationship in path.relationships:
+        for relationship in path.plain:
             if missing := [label for label in named(relationship.types) if label not in types]:
                 raise QueryFailed(f"no relationship has the type {missing[0]}; there are {', '.join(sorted(types))}")
         return any(not self.catalog.node_tables(node.labels) for node in path.nodes)
@@ -332,7 +332,7 @@ class LadybugRenderer(Renderer):
             if bound is None or bound.type != Type.NODE or node.labels is not None:
                 self.scope.bind(node.variable, Binding(Type.NODE, nodes=tables))
         relationships: list[s.Relationship] = []
-        for relationship in path.relationships:
+        for relationship in path.plain:
             if relationship.variable is None:
                 self._anonymous += 1
                 relationship = replace(relationship, variable=f"helios_r{self._anonymous}")

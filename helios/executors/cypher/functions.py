@@ -33,3 +33,12 @@ FUNCTIONS = {
     written.lower(): written
     for written in (*AGGREGATES, *GRAPH, *LISTS, *NUMBERS, *STRINGS, *CONVERSIONS, *TIMES, *PLACES)
 }
+
+PROCEDURES = {
+    written.lower(): written
+    for written in (
+        "db.index.fulltext.queryNodes", "db.index.fulltext.queryRelationships", "db.index.vector.queryNodes",
+        "db.index.vector.queryRelationships",
+    )
+}  # fmt: skip
+"""What a query may CALL on a server: look-ups in its own indexes of texts and vectors."""

@@ -15,7 +15,7 @@ def check_growth(query: s.Query) -> None:
     free = 0
     for part in s.walk(query):
         match part:
-            case s.Path(shortest=None):
+            case s.Path(shortest=None, search=None):
                 free += sum(step.hops is not None and step.hops.high is None for step in part.relationships)
             case s.Reduce() if _doubles(part):
                 raise QueryRejected("reduce may not add what it gathers to itself", f"reduce({part.accumulator} = ...)")

@@ -28,6 +28,7 @@ PARAMETER_TYPES = (
 CAST_TYPES = (
     "BOOL", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT16", "INT32", "INT64", "INTEGER", "STRING", "TIMESTAMP",
 )  # fmt: skip
+SERVERS_ALONE = {s.Group: "((a)-->(b)){1,2}", s.Path: "SHORTEST", s.CallProcedure: "CALL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ def _checked(text: str, native: bool) -> CheckedQuery:
                 raise QueryRejected("this function is not allowed", value.name)
             case s.Cast() if not native or value.type.rstrip("[]") not in CAST_TYPES:
                 raise QueryRejected("this CAST is not allowed", value.type)
+            case s.Group() | s.Path(search=str()) | s.CallProcedure() if native:
+                raise QueryRejected("this source does not know this, only some servers do", SERVERS_ALONE[type(value)])
             case s.Parameter():
                 if not PLAIN_NAME.fullmatch(value.name):
                     raise QueryRejected("a parameter needs a plain name", value.name)

@@ -3,10 +3,16 @@
 from helios.errors import QueryRejected
 from helios.executors.cypher import syntax as s
 from helios.executors.cypher.expressions import ExpressionParser
+from helios.executors.cypher.functions import PROCEDURES
 from helios.executors.cypher.tokens import Kind
 
 SHORTEST = {"SHORTESTPATH": "shortestPath", "ALLSHORTESTPATHS": "allShortestPaths"}
+REPEATS = ("{", "+", "*")
+UNSAID = s.Node(None, None, None)
+"""A node that a path has beside a group, though nobody wrote it."""
 MAX_CLAUSES = 50
+MAX_PATHS = 100
+"""Paths that `SHORTEST n` may ask for, for each pair of nodes."""
 
 
 def parse(text: str) -> s.Query:
@@ -47,25 +53,111 @@ class Parser(ExpressionParser):
         return query
 
     def path(self) -> s.Path:
-        """`p = shortestPath((a)-[*]->(b))`, name and function optional."""
+        """`p = shortestPath((a)-[*]->(b))` or `p = SHORTEST 1 (a)-[:R]->+(b)`, name and search optional."""
         variable = None
         if self.token.kind in (Kind.WORD, Kind.NAME) and self.ahead().text == "=":
             variable = self.name("a variable")
             self.expect_symbol("=")
-        shortest = SHORTEST.get(self.token.word)
-        if shortest:
+        if shortest := SHORTEST.get(self.token.word):
             self.take()
             self.expect_symbol("(")
-        nodes = [self._node()]
-        relationships: list[s.Relationship] = []
-        while self.is_symbol("-", "<"):
-            relationships.append(self._relationship())
-            nodes.append(self._node())
-        if shortest:
+            nodes, relationships = self._chain()
             self.expect_symbol(")")
-            if len(relationships) != 1:
+            if len(relationships) != 1 or not isinstance(relationships[0], s.Relationship):
                 self.fail("one relationship in a shortest path")
-        return s.Path(variable, tuple(nodes), tuple(relationships), shortest)  # type: ignore[arg-type]
+            return s.Path(variable, nodes, relationships, shortest)  # type: ignore[arg-type]
+        search = self._search()
+        within = None
+        if search and self._at_group() and self._encloses_all():
+            self.expect_symbol("(")
+            nodes, relationships = self._chain()
+            within = self.expression() if self.skip_words("WHERE") else None
+            self.expect_symbol(")")
+        else:
+            nodes, relationships = self._chain()
+        return s.Path(variable, nodes, relationships, search=search, within=within)
+
+    def _search(self) -> str | None:
+        """`SHORTEST 2`, `SHORTEST 2 GROUPS`, `ALL SHORTEST`, `ANY SHORTEST`, `ANY` or `ANY 2`, with PATH or PATHS."""
+        if self.skip_words("ALL", "SHORTEST"):
+            search = "ALL SHORTEST"
+        elif self.skip_words("ANY", "SHORTEST"):
+            search = "SHORTEST 1"
+        elif self.is_word("SHORTEST", "ANY"):
+            search = self.take().word
+            if self.token.kind == Kind.NUMBER:
+                count = self.number("a number of paths")
+                if not 1 <= count <= MAX_PATHS:
+                    raise QueryRejected(f"{search} takes 1 to {MAX_PATHS} paths", f"{search} {count}")
+                search += f" {count}"
+        else:
+            return None
+        if not (self.skip_words("PATH") or self.skip_words("PATHS")) and search.startswith("SHORTEST"):
+            search += " GROUPS" if self.skip_words("GROUP") or self.skip_words("GROUPS") else ""
+        if search == "SHORTEST":
+            self.fail("how many shortest paths")
+        return search
+
+    def _chain(self) -> tuple[tuple[s.Node, ...], tuple[s.Relationship | s.Group, ...]]:
+        """Nodes and what lies between them; beside a group a node may go without saying."""
+        nodes = [UNSAID if self._at_group() else self._node()]
+        between: list[s.Relationship | s.Group] = []
+        while True:
+            if self.is_symbol("-", "<"):
+                between.append(self._relationship())
+                unsaid = self._at_group()
+            elif self._at_group():
+                between.append(self._group())
+                unsaid = self._at_group() or not self.is_symbol("(")
+            else:
+                return tuple(nodes), tuple(between)
+            nodes.append(UNSAID if unsaid else self._node())
+
+    def _at_group(self) -> bool:
+        return self.is_symbol("(") and self.ahead().kind == Kind.SYMBOL and self.ahead().text == "("
+
+    def _group(self) -> s.Group:
+        """`((a)-[r]->(b) WHERE c){1,3}`."""
+        self.deeper()
+        self.expect_symbol("(")
+        nodes, steps = self._chain()
+        where = self.expression() if self.skip_words("WHERE") else None
+        self.expect_symbol(")")
+        if not steps or any(isinstance(step, s.Group) or step.hops for step in steps):
+            self.fail("single relationships in a piece that is repeated")
+        hops = self._repetition()
+        if hops is None:
+            self.fail("how often the piece in brackets is repeated, as in {1,3}")
+        self.shallower()
+        return s.Group(s.Path(None, nodes, steps), where, hops)
+
+    def _repetition(self) -> s.Hops | None:
+        """`{low,high}`, `{count}`, `+` or `*` behind a relationship or a group."""
+        if self.skip_symbol("+"):
+            return s.Hops(1, None, quantified=True)
+        if self.skip_symbol("*"):
+            return s.Hops(0, None, quantified=True)
+        if not self.skip_symbol("{"):
+            return None
+        low = self.number("a number of hops") if self.token.kind == Kind.NUMBER else None
+        high = low
+        if self.skip_symbol(","):
+            high = self.number("a number of hops") if self.token.kind == Kind.NUMBER else None
+            low = 0 if low is None else low
+        elif low is None:
+            self.fail("a number of hops")
+        self.expect_symbol("}")
+        return s.Hops(low, high, quantified=True)
+
+    def _encloses_all(self) -> bool:
+        """Whether the bracket here holds the whole path: nothing says how often it is repeated."""
+        depth = 0
+        for place in range(self.at, len(self.tokens)):
+            if self.tokens[place].kind == Kind.SYMBOL:
+                depth += {"(": 1, ")": -1}.get(self.tokens[place].text, 0)
+            if depth == 0:
+                return self.ahead(place + 1 - self.at).text not in REPEATS
+        return False
 
     def labels(self) -> s.Labels:
         """`A|B:C&!D`: | binds least, then & and :, then !."""
@@ -112,6 +204,8 @@ class Parser(ExpressionParser):
             return self._projection(last=True)
         if self.is_word("CALL") and self.ahead().text in ("{", "("):
             return self._call_subquery()
+        if self.is_word("CALL") and self.ahead(2).text == ".":
+            return self._call_procedure()
         self.unknown_clause()
         raise AssertionError
 
@@ -130,6 +224,31 @@ class Parser(ExpressionParser):
         if self.is_word("IN"):
             raise QueryRejected("subqueries in transactions are not for reading", "CALL { … } IN")
         return s.CallSubquery(query, None if imports is None else tuple(imports))
+
+    def _call_procedure(self) -> s.CallProcedure:
+        """`CALL db.index.fulltext.queryNodes('names', $text) YIELD node AS n, score WHERE score > 1`."""
+        self.expect_words("CALL")
+        name = self.name("a procedure")
+        while self.skip_symbol("."):
+            name += "." + self.name("a procedure")
+        if name.lower() not in PROCEDURES:
+            raise QueryRejected("this procedure is not allowed", f"CALL {name}")
+        self.expect_symbol("(")
+        arguments: list[s.Expression] = []
+        while not self.skip_symbol(")"):
+            if arguments:
+                self.expect_symbol(",")
+            arguments.append(self.expression())
+        self.expect_words("YIELD")
+        yields = [self._yielded()]
+        while self.skip_symbol(","):
+            yields.append(self._yielded())
+        where = self.expression() if self.skip_words("WHERE") else None
+        return s.CallProcedure(name.lower(), tuple(arguments), tuple(yields), where)
+
+    def _yielded(self) -> tuple[str, str | None]:
+        column = self.name("a column of the procedure")
+        return column, self.name("a variable") if self.skip_words("AS") else None
 
     def _match_body(self, *, optional: bool) -> s.Match:
         paths = [self.path()]
@@ -203,7 +322,9 @@ class Parser(ExpressionParser):
             return s.Parameter(self.name("a parameter"))
         return None
 
-    def _relationship(self) -> s.Relationship:
+    def _relationship(self) -> s.Relationship | s.Group:
+        """`-[r:TYPE]->` or `-[r:TYPE]->{1,3}`; with a condition on each hop it is written as the group that it stands
+        for, since a server may pass the condition over."""
         left = self.skip_symbol("<")
         self.expect_symbol("-")
         variable, types, properties, where, hops = None, None, None, None, None
@@ -217,7 +338,11 @@ class Parser(ExpressionParser):
         self.expect_symbol("-")
         right = self.skip_symbol(">")
         direction = "--" if left == right else "<-" if left else "->"
-        return s.Relationship(variable, types, direction, hops, properties, where)  # type: ignore[arg-type]
+        repeated = self._repetition() if hops is None else None
+        if repeated is not None and where is not None:
+            once = s.Relationship(variable, types, direction, None, properties)  # type: ignore[arg-type]
+            return s.Group(s.Path(None, (UNSAID, UNSAID), (once,)), where, repeated)
+        return s.Relationship(variable, types, direction, hops or repeated, properties, where)  # type: ignore[arg-type]
 
     def _hops(self) -> s.Hops:
         low = self.number("a number of hops") if self.token.kind == Kind.NUMBER else None

@@ -2,7 +2,7 @@
 
 from helios.errors import QueryRejected
 from helios.executors.cypher import syntax as s
-from helios.executors.cypher.functions import FUNCTIONS
+from helios.executors.cypher.functions import FUNCTIONS, PROCEDURES
 from helios.executors.cypher.tokens import PLAIN_NAME, name, quoted
 
 RESERVED = frozenset(
@@ -45,6 +45,8 @@ class Renderer:
                 return f"UNWIND {self.write(clause.items)} AS {self.variable(clause.variable)}"
             case s.CallSubquery():
                 return self.call_subquery(clause)
+            case s.CallProcedure():
+                return self.call_procedure(clause)
             case s.Projection():
                 return self.projection(clause)
 
@@ -63,6 +65,16 @@ class Renderer:
         if call.imports is not None:
             imports = "(" + ", ".join(v if v == "*" else self.variable(v) for v in call.imports) + ") "
         return f"CALL {imports}{{ {self.query(call.query)} }}"
+
+    def call_procedure(self, call: s.CallProcedure) -> str:
+        """CALL of a procedure of the allow-list, and what is taken of its rows."""
+        arguments = ", ".join(self.write(argument) for argument in call.arguments)
+        yields = ", ".join(
+            self.name(column) + ("" if variable is None else f" AS {self.variable(variable)}")
+            for column, variable in call.yields
+        )
+        where = [] if call.where is None else [self.write(call.where)]
+        return f"CALL {PROCEDURES[call.name]}({arguments}) YIELD {yields}{self._where(where)}"
 
     def projection(self, projection: s.Projection) -> str:
         """WITH or RETURN and what follows it."""
@@ -91,10 +103,17 @@ class Renderer:
     def path(self, path: s.Path) -> str:
         """A path pattern."""
         text = self.node(path.nodes[0])
-        for relationship, node in zip(path.relationships, path.nodes[1:], strict=True):
-            text += self.relationship(relationship) + self.node(node)
+        for step, node in zip(path.relationships, path.nodes[1:], strict=True):
+            text += (self.group(step) if isinstance(step, s.Group) else self.relationship(step)) + self.node(node)
         text = f"{path.shortest}({text})" if path.shortest else text
+        if path.search:
+            text = f"{path.search} ({text} WHERE {self.write(path.within)})" if path.within else f"{path.search} {text}"
         return text if path.variable is None else f"{self.variable(path.variable)} = {text}"
+
+    def group(self, group: s.Group) -> str:
+        """A piece of a path that is repeated, with its own conditions."""
+        conditions = [self.write(where) for where in conditions_of(s.Match((group.path,), group.where))]
+        return f"({self.path(group.path)}{self._where(conditions)}){self.repetition(group.hops)}"
 
     def node(self, node: s.Node) -> str:
         """A node pattern; its condition is written by `match`."""
@@ -106,10 +125,14 @@ class Renderer:
         """A relationship pattern; its condition is written by `match`."""
         inside = "" if relationship.variable is None else self.variable(relationship.variable)
         inside += "" if relationship.types is None else ":" + self.labels(relationship.types)
-        inside += "" if relationship.hops is None else self.hops(relationship.hops)
+        hops, repeated = relationship.hops, ""
+        if hops is not None and hops.quantified:
+            repeated = self.repetition(hops)
+        elif hops is not None:
+            inside += self.hops(hops)
         inside += self._properties(relationship.properties)
         left, right = ARROWS[relationship.direction]
-        return f"{left}[{inside}]{right}" if inside else left + right
+        return (f"{left}[{inside}]{right}" if inside else left + right) + repeated
 
     def hops(self, hops: s.Hops) -> str:
         """How many relationships a path may have."""
@@ -117,6 +140,10 @@ class Renderer:
             return f"*{hops.low}"
         low, high = ("" if bound is None else str(bound) for bound in (hops.low, hops.high))
         return f"*{low}..{high}" if low or high else "*"
+
+    def repetition(self, hops: s.Hops) -> str:
+        """How often what stands before it is repeated."""
+        return f"{{{hops.low},{'' if hops.high is None else hops.high}}}"
 
     def labels(self, labels: s.Labels) -> str:
         """A label expression: plain labels as `A:B:C`, which all versions of the language know.
@@ -288,7 +315,7 @@ def _chain(labels: s.Labels, operator: str) -> list[str] | None:
 def conditions_of(match: s.Match) -> list[s.Expression]:
     """The conditions inside a MATCH's patterns, then its own."""
     wheres = [part.where for path in match.paths for part in path.nodes]
-    wheres += [part.where for path in match.paths for part in path.relationships]
+    wheres += [step.where for path in match.paths for step in path.plain]
     inside = [where for where in wheres if where is not None]
     return inside if match.where is None else [*inside, match.where]
 

@@ -1,7 +1,7 @@
 """Reading queries of Cypher as values: what the guard's parser gives and the renderers write.
 
-There is no node for a clause that writes, loads, calls a procedure or changes a setting: what has no node here cannot
-be written for an engine.
+There is no node for a clause that writes, loads or changes a setting: what has no node here cannot be written for an
+engine. Procedures are called by names of an allow-list.
 """
 
 from collections.abc import Iterator
@@ -236,10 +236,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Hops:
-    """`*low..high`; None where open."""
+    """`*low..high` inside a relationship, or `{low,high}`, `+`, `*` behind it where `quantified`; None where open."""
 
     low: int | None
     high: int | None
+    quantified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +256,31 @@ class Relationship:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """`((a)-[r]->(b) WHERE c){low,high}`: a piece of a path that is repeated; servers alone know it."""
+
+    path: "Path"
+    where: Expression | None
+    hops: Hops
+
+
+@dataclass(frozen=True, slots=True)
 class Path:
     """`p = (a)-[r]->(b)`; one node more than relationships."""
 
     variable: str | None
     nodes: tuple[Node, ...]
-    relationships: tuple[Relationship, ...]
+    relationships: tuple[Relationship | Group, ...]
     shortest: OneOf["shortestPath", "allShortestPaths"] | None = None
+    search: str | None = None
+    """Which of the paths: `SHORTEST 2`, `ALL SHORTEST`, `ANY`; servers alone know it."""
+    within: Expression | None = None
+    """With `search`: the condition on the paths that are searched."""
+
+    @property
+    def plain(self) -> "tuple[Relationship, ...]":
+        """The relationships that stand outside of groups."""
+        return tuple(step for step in self.relationships if isinstance(step, Relationship))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +309,17 @@ class CallSubquery:
 
 
 @dataclass(frozen=True, slots=True)
+class CallProcedure:
+    """`CALL name(a, b) YIELD node AS n WHERE c`; `name` in lower case."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    yields: tuple[tuple[str, str | None], ...]
+    """Columns, and the variables that they are called."""
+    where: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One expression of RETURN or WITH; `column` is its name in the result."""
 
@@ -313,7 +343,7 @@ class Projection:
     last: bool
 
 
-Clause = Match | Unwind | CallSubquery | Projection
+Clause = Match | Unwind | CallSubquery | CallProcedure | Projection
 
 
 @dataclass(frozen=True, slots=True)
