@@ -25,8 +25,14 @@ Numbered = tuple[int, Row]
 """A row with the line that it begins at."""
 
 
-def streamed_tables(source: SourceFile, rows: Iterator[Numbered]) -> Iterator[Parsed]:
-    """The tables of a sheet whose cells are text without blanks around it, large ones in pieces."""
+def streamed_tables(
+    source: SourceFile, rows: Iterator[Numbered], *, base_id: str | None = None, section: str = ""
+) -> Iterator[Parsed]:
+    """The tables of a sheet whose cells are text without blanks around it, large ones in pieces.
+
+    `base_id` is that of the file, unless it holds several sheets.
+    """
+    base_id = source.base_id if base_id is None else base_id
     ahead = _Ahead(rows)
     tables = passages = 0
     while head := ahead.next(FIRST_ROWS):
@@ -39,7 +45,9 @@ def streamed_tables(source: SourceFile, rows: Iterator[Numbered]) -> Iterator[Pa
             grids.append(_begun(cells, found[-1]))
         ahead.drop(len(head))
         records = list(
-            grid_records(source.base_id, source.title, grids, budget=source.budget, tables=tables, passages=passages)
+            grid_records(
+                base_id, source.title, grids, section=section, budget=source.budget, tables=tables, passages=passages
+            )
         )
         tables += sum(isinstance(record, Table) for record in records)
         passages += len(records) - sum(isinstance(record, Table) for record in records)

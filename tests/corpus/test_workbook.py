@@ -141,7 +141,9 @@ def test_tables_beside_each_other_and_a_blank_column_for_looks(book, tmp_path):
 
 def test_a_form_and_a_sheet_of_notes(book, tmp_path):
     sheet = book.create_sheet("Form")
-    for row in [["Company", "Acme"], ["Founded", 1987], ["Staff", 120], ["Registered", "2001-02-03"], ["City", "Oslo"]]:
+    for row in [
+        ["Company", "Acme"], ["Founded", 1987], ["Staff", 120], ["Registered", "2001-02-03"], ["Fax"], ["City", "Oslo"],
+    ]:  # fmt: skip
         sheet.append([None, *row])
     sheet = book.create_sheet("Notes")
     for line in ["Fill in every white cell.", "Leave the grey ones as they are!", "Ask Ann if you are in doubt"]:

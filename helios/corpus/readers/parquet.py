@@ -9,15 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from helios.corpus.budget import RecordShapeError, check
+from helios.corpus.budget import RecordShapeError, check, check_cells
 from helios.corpus.record import Parsed, parse_record, record_id
 from helios.corpus.rejects import Rejection
-from helios.corpus.shape import shaped_table
+from helios.corpus.shape import PIECE_CELLS, shaped_table
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
 
 _IDS = {"id", "_id", "uid"}
 _BATCH_ROWS = 256
+_PIECE_TEXT = 8 << 20
+"""Characters of a piece of a large table, about."""
 
 
 def detect(source: SourceFile) -> bool:
@@ -33,7 +35,7 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
             if _IDS & set(names) and ("text" in names or {"header", "rows"} <= set(names)):
                 yield from _read_records(source, file, rejection)
             else:
-                yield _read_table(source, file)
+                yield from _read_table(source, file)
     except MemoryError:
         raise
     except RecordShapeError as error:
@@ -58,19 +60,26 @@ def _read_records(source: SourceFile, file: pq.ParquetFile, rejection: Rejection
                 )
 
 
-def _read_table(source: SourceFile, file: pq.ParquetFile) -> Parsed:
+def _read_table(source: SourceFile, file: pq.ParquetFile) -> Iterator[Parsed]:
+    """The table of a file, a large one in pieces."""
     names = file.schema_arrow.names
     if not names:
         raise pa.ArrowInvalid("no columns")
-    check(source.budget, "cells", len(names) * file.metadata.num_rows, "cells of the table")
+    total = file.metadata.num_rows
+    check_cells(source.budget, source.size, len(names) * total, "cells of the table")
     rows: list[tuple[str, ...]] = []
-    length = 0
+    length = number = 0
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+        if len(rows) * len(names) > PIECE_CELLS or length > _PIECE_TEXT:
+            source.position.consumed = source.size * number // total
+            yield Parsed(shaped_table(source.base_id, source.title, names, rows, budget=source.budget), more=True)
+            rows, length = [], 0
         columns = [[_text(value) for value in column.to_pylist()] for column in batch.columns]
         rows.extend(zip(*columns, strict=True))
+        number += batch.num_rows
         length += sum(len(value) for column in columns for value in column if isinstance(value, str))
         check(source.budget, "text_mb", length, "text of the table")
-    return Parsed(shaped_table(source.base_id, source.title, names, rows, budget=source.budget))
+    yield Parsed(shaped_table(source.base_id, source.title, names, rows, budget=source.budget))
 
 
 def _text(value: Any) -> Any:
