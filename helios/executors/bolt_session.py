@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceError, SourceUnavailable
 from helios.executors.address import shown
+from helios.executors.cypher.seen import fits
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
 
 if TYPE_CHECKING:
@@ -47,11 +48,13 @@ def open_session(options: Mapping[str, Any]) -> "BoltSession":
 class BoltSession:
     """A connection to one database of a server, made anew after an error."""
 
-    def __init__(self, uri: str, user: str, password: str, database: str | None) -> None:
+    def __init__(self, uri: str, user: str, password: str, database: str | None, hidden: Sequence[str] = ()) -> None:
+        """`hidden`: patterns of properties that no value may hold, among others."""
         self._uri = uri
         self._shown = shown(uri)
         self._auth = (user, password) if user else None
         self._database = database
+        self._hidden = tuple(pattern for pattern in hidden if "." in pattern)
         self._driver: Driver | None = None
         self._explains: bool | None = None
         self._read: OrderedDict[str, None] = OrderedDict()
@@ -79,7 +82,7 @@ class BoltSession:
                     result = transaction.run(text, given)
                     yield list(result.keys())
                     for record in result:
-                        yield [_value(value) for value in record.values()]
+                        yield [_value(value, self._hidden) for value in record.values()]
                 finally:
                     transaction.close()
         except Exception as error:  # noqa: BLE001 - what a server sends may break the driver anywhere
@@ -177,37 +180,46 @@ def _operators(plan: Mapping[str, Any] | None) -> Iterator[str]:
         pending.extend(part.get("children") or [])
 
 
-def _value(value: Any) -> Value:
-    """A value of the driver's as one of ours; what we lack as text."""
+def _value(value: Any, hidden: tuple[str, ...]) -> Value:
+    """A value of the driver's as one of ours, without hidden properties; what we lack as text."""
     from neo4j import graph, time
 
     match value:
         case graph.Node():
-            return _node(value)
+            return _node(value, hidden)
         case graph.Relationship():
-            return _relationship(value)
+            return _relationship(value, hidden)
         case graph.Path():
-            return GraphPath(tuple(map(_node, value.nodes)), tuple(map(_relationship, value.relationships)))
+            nodes = tuple(_node(node, hidden) for node in value.nodes)
+            return GraphPath(nodes, tuple(_relationship(each, hidden) for each in value.relationships))
         case time.Date() | time.DateTime() | time.Time():
             return value.to_native()
         case None | bool() | int() | float() | str() | bytes():
             return value
         case dict():
-            return {str(key): _value(item) for key, item in value.items()}
+            return {str(key): _value(item, hidden) for key, item in value.items()}
         case list() | tuple() if type(value) in (list, tuple):
-            return [_value(item) for item in value]
+            return [_value(item, hidden) for item in value]
     return str(value)
 
 
-def _node(node: Any) -> GraphNode:
-    properties = {key: _value(value) for key, value in node.items()}
-    return GraphNode(node.element_id, tuple(sorted(node.labels)), properties)
+def _node(node: Any, hidden: tuple[str, ...]) -> GraphNode:
+    labels = tuple(sorted(node.labels))
+    return GraphNode(node.element_id, labels, _properties(node, labels, hidden))
 
 
-def _relationship(relationship: Any) -> GraphRelationship:
+def _relationship(relationship: Any, hidden: tuple[str, ...]) -> GraphRelationship:
     start, end = (node.element_id if node is not None else "" for node in relationship.nodes)
-    properties = {key: _value(value) for key, value in relationship.items()}
-    return GraphRelationship(relationship.type, start, end, properties)
+    return GraphRelationship(relationship.type, start, end, _properties(relationship, (relationship.type,), hidden))
+
+
+def _properties(owner: Any, names: Sequence[str], hidden: tuple[str, ...]) -> dict[str, Value]:
+    """The properties of a node or a relationship, of these labels or this type, that may be seen."""
+    return {
+        key: _value(value, hidden)
+        for key, value in owner.items()
+        if not any(fits(f"{name}.{key}", hidden) for name in names or ("",))
+    }
 
 
 def _listed(value: Any) -> Any:

@@ -252,6 +252,124 @@ def test_a_wrong_password_is_said(bolt: BoltExecutor) -> None:
         ask(executor, "RETURN 1")
 
 
+HIDDEN = [
+    {"exclude": ["directed", "Person.born"]},
+    {"exclude": ["Person"]},
+    {"exclude": ["M*", "follows.SINCE"]},
+    {"include": ["Person", "FOLLOWS"]},
+    {"include": ["movie"], "exclude": ["Movie.released"]},
+]
+
+
+@pytest.mark.parametrize("seen", HIDDEN, ids=map(str, HIDDEN))
+def test_a_server_shows_what_a_copy_without_the_rest_shows(bolt: Any, ladybug: Any, seen: Any) -> None:
+    """What is hidden of a local graph is not in the copy that is asked; a server's answers must be the same."""
+    with (
+        closing(PropertyGraphExecutor(ladybug.path, LIMITS, seen=seen)) as copy,
+        closing(_seeing(bolt, seen)) as server,
+    ):
+        compared = 0
+        for text, _ in BENIGN:
+            try:
+                expected = ask(copy, text, **(PARAMETERS if "$" in text else {}))
+                found = ask(server, text, **(PARAMETERS if "$" in text else {}))
+            except (QueryFailed, QueryRejected):  # the copy lacks a label or a property, or the server's guard says so
+                continue
+            compared += 1
+            if "ORDER BY" not in text:
+                expected, found = sorted(expected, key=repr), sorted(found, key=repr)
+            assert found == expected, text
+        assert compared > 30
+        schemas = [GraphReader(executor.execute).schema() for executor in (copy, server)]
+        named = [
+            {(label.name, label.count, *sorted(c.name for c in label.properties if c.name != "helios_id"))
+             for label in schema.labels} for schema in schemas
+        ]  # fmt: skip
+        assert named[0] == named[1]
+        assert {(r.name, r.start, r.end) for r in schemas[0].relationships} == {
+            (r.name, r.start, r.end) for r in schemas[1].relationships
+        }
+
+
+REACHING = [
+    "MATCH (p:Person) RETURN p.born",
+    "MATCH (p:Person {born: 1970}) RETURN p.name",
+    "MATCH (p:Person) RETURN p {.born}",
+    "MATCH (p) RETURN properties(p)",
+    "MATCH (p) RETURN keys(p)",
+    "MATCH (p) RETURN p {.*}",
+    "MATCH (p) RETURN p['born']",
+    "MATCH (p) RETURN p[$name]",
+    "MATCH (p $map) RETURN p.name",
+    "MATCH (p) RETURN toString(p)",
+    "MATCH (p) RETURN '' + p",
+    "MATCH (p) RETURN toString([p])",
+    "MATCH (p) WITH {a: p} AS m RETURN m.a.born",
+    "MATCH (p) WITH p AS m RETURN m.born",
+    "MATCH (p) WITH collect(p) AS ps UNWIND ps AS x RETURN x.born",
+    "MATCH (p) RETURN [x IN [p] | x.born]",
+    "MATCH (p) WITH collect(p) AS ps RETURN reduce(s = '', x IN ps | s + x)",
+    "MATCH (p) RETURN head(collect(p)).born",
+    "MATCH q = (p)-->() RETURN [x IN nodes(q) | x.born]",
+    "MATCH q = (p)-->() RETURN toString(nodes(q)[0])",
+    "MATCH (p) WITH {a: p} AS m RETURN toString(m.a)",
+    "MATCH (p)-[r]->() RETURN endNode(r).born",
+    "MATCH (p) RETURN CASE WHEN true THEN p END + 'x'",
+    "MATCH (p) RETURN COLLECT { MATCH (x) RETURN x } + 'x'",
+    "MATCH (p) RETURN any(x IN [p] WHERE x.born > 1)",
+    "MATCH (p) RETURN coalesce(p, 1).born",
+    "MATCH (n) RETURN *",
+    "CALL db.index.fulltext.queryNodes('Person[name]', 'Ann') YIELD node RETURN node",
+    "MATCH SHORTEST 1 (a)-->+(b) RETURN a",
+    "MATCH (p) WITH DISTINCT * RETURN p.name",
+    "MATCH (helios_1) RETURN helios_1.name",
+    "MATCH (p:Movie|Person) RETURN p.born",
+    "MATCH (p) WHERE p:Person UNWIND [1] AS p RETURN p.born",
+    "MATCH ((a)-[r]->(b) WHERE a.born > 1){1,2} RETURN a",
+]
+
+
+@pytest.fixture(scope="module")
+def ageless(bolt: BoltExecutor) -> Iterator[BoltExecutor]:
+    """The server without the year in which somebody was born."""
+    with closing(_seeing(bolt, {"exclude": ["Person.born"]})) as server:
+        yield server
+
+
+@pytest.mark.parametrize("text", REACHING)
+def test_what_could_reach_a_hidden_property_is_refused(ageless: BoltExecutor, text: str) -> None:
+    query = NativeQuery(Language.CYPHER, text, {"name": "born", "map": {"born": 1970}})
+    for asked in (ageless.check, ageless.execute):
+        with pytest.raises(QueryRejected, match=r"may not be seen|`access` is set|are kept"):
+            asked(query)
+
+
+def test_a_hidden_property_is_null_where_a_node_may_have_it(ageless: BoltExecutor) -> None:
+    def first(text: str) -> Any:
+        return ageless.execute(NativeQuery(Language.CYPHER, text)).rows[0][0]
+
+    assert ask(ageless, "MATCH (n) WHERE n.born IS NOT NULL RETURN count(n)") == [(0,)]
+    assert ask(ageless, "MATCH (n) WHERE n.name = 'Ann' RETURN n.born, n.name + '!'") == [(None, "Ann!")]
+    assert ageless.execute(NativeQuery(Language.CYPHER, "RETURN 1")).rewritten
+    assert first("MATCH (n {name: 'Ann'}) RETURN n").properties == {"name": "Ann"}
+    assert first("MATCH (n {name: 'Ann'}) RETURN {a: [n]} AS m")["a"][0].properties == {"name": "Ann"}
+    path = first("MATCH p = (:Person {name: 'Ann'})-[:FOLLOWS*]->(:Person {name: 'Cid'}) RETURN p")
+    assert [node.properties for node in path.nodes] == [{"name": "Ann"}, {"name": "Bob"}, {"name": "Cid"}]
+
+
+def test_names_of_access_that_fit_nothing_close_the_source(bolt: Any, ladybug: Any) -> None:
+    for seen in ({"exclude": ["Persn"]}, {"include": ["X*"]}, {"exclude": ["Persn.born"]}, {"exclude": ["Person.brn"]}):
+        with closing(_seeing(bolt, seen)) as server, pytest.raises(SourceUnavailable, match="there is no "):
+            ask(server, "MATCH (n) RETURN count(n)")
+    executor = PropertyGraphExecutor(ladybug.path, LIMITS, seen={"include": ["X*"]})
+    with closing(executor) as copy, pytest.raises(SourceUnavailable, match="there is no label"):
+        ask(copy, "MATCH (n) RETURN count(n)")
+
+
+def _seeing(bolt: BoltExecutor, seen: Any) -> BoltExecutor:
+    return BoltExecutor(bolt.uri, user="root", password=PASSWORD, database="graph", limits=LIMITS, seen=seen)
+
+
 def test_a_server_that_does_not_tell_what_its_user_may_do(bolt: BoltExecutor) -> None:
     assert bolt.problems() is None
 

@@ -176,7 +176,8 @@ class SeenProperties:
             for pattern in getattr(self, key):
                 if key == "mask" and "." not in pattern:
                     raise SourceUnavailable(f"access: mask: {pattern!r} is no property; write Label.property")
-                if not any(sign in pattern for sign in ANY) and not any(fits(n, (pattern,)) for n in owners | columns):
+                free = key != "include" and any(sign in pattern for sign in ANY)  # an empty list of what is seen is all
+                if not free and not any(fits(name, (pattern,)) for name in owners | columns):
                     raise SourceUnavailable(
                         f"access: {key}: there is no label, relationship type or property {pattern!r} in the graph"
                     )

@@ -103,7 +103,8 @@ class SeenGraph:
         for key in ("include", "exclude", "mask"):
             for pattern in getattr(self, key):
                 known = predicates if key == "mask" else predicates | classes
-                if not any(sign in pattern for sign in ANY) and not any(fits(name, (pattern,)) for name in known):
+                free = key != "include" and any(sign in pattern for sign in ANY)  # an empty list of what is seen is all
+                if not free and not any(fits(name, (pattern,)) for name in known):
                     kind = "predicate" if key == "mask" else "class or predicate"
                     raise SourceUnavailable(f"access: {key}: there is no {kind} {pattern!r} in the graph")
 
