@@ -14,7 +14,7 @@ from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.address import BOLT_SCHEMES, read_address, shown
 from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.cypher.growth import check_growth
-from helios.executors.cypher.guard import CheckedQuery, can_limit, check
+from helios.executors.cypher.guard import CheckedQuery, can_limit, check, nesting
 from helios.executors.cypher.hidden import HiddenGraph, hidden_graph, occurrences
 from helios.executors.cypher.render import Renderer
 from helios.executors.pool import Engine, WorkerPool
@@ -65,16 +65,17 @@ class BoltExecutor:
         """The guard alone: QueryRejected for what it does not let pass, or what could reach what is hidden."""
         checked = self._checked(query)
         if self._seen:
-            HiddenGraph(tuple(self._seen.get("exclude", ()))).restricted(checked.query)
+            with nesting():
+                HiddenGraph(tuple(self._seen.get("exclude", ()))).restricted(checked.query)
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Guard and run a query; `limits` are the source's own where None."""
         limits = limits or self.limits
         deadline = Deadline.after(limits.timeout)
         checked = self._checked(query)
-        if self._seen:
-            checked = replace(checked, query=self._hiding(limits, deadline).restricted(checked.query))
-        text = Renderer().query(checked.query)
+        hidden = self._hiding(limits, deadline) if self._seen else None
+        with nesting():
+            text = Renderer().query(checked.query if hidden is None else hidden.restricted(checked.query))
         if can_limit(checked):  # one row more than may be kept tells that there are more
             text += f" LIMIT {limits.max_rows + 1}"
         given = {name: query.parameters[name] for name in checked.parameters}
@@ -132,5 +133,6 @@ class BoltExecutor:
 
     def _checked(self, query: NativeQuery) -> CheckedQuery:
         checked = check(query)
-        check_growth(checked.query)
+        with nesting():
+            check_growth(checked.query)
         return checked

@@ -26,9 +26,11 @@ EXPLAINED = 512
 READS = "r"
 """What a server calls a query that only reads."""
 UPDATING = re.compile(
-    r"Create|Delete|Detach|Drop|Foreach|Load|(Locking)?Merge|Remove|RunQueryAt|Set[A-Z]|SubqueryForeach|Transaction"
+    r"Create|Delete|Detach|Drop(?!Result)|Foreach|Load|(Locking)?Merge|Remove|RunQueryAt|Set[A-Z]|SubqueryForeach|Transaction"
 )
 """Operators of a plan that write, load files, or ask another database."""
+PASSING = ("Transaction", "Memory", "Security", "Session", "Fatal")
+"""Errors of a server that say nothing of whether it knows EXPLAIN."""
 TIMED_OUT = ("TransactionTimedOut", "TransactionTerminated", "LockClientStopped")
 
 
@@ -94,12 +96,14 @@ class BoltSession:
 
         Neo4j tells; others call every EXPLAIN a write, or know none: the first query of a connection finds out.
         """
-        from neo4j.exceptions import ClientError
+        from neo4j.exceptions import AuthError, ClientError, DatabaseError
 
         if self._explains is None:
             try:
                 said, plan = _explain(session, "RETURN 1 AS one", {}, seconds)
-            except ClientError:
+            except (ClientError, DatabaseError) as error:
+                if isinstance(error, AuthError) or any(mark in (error.code or "") for mark in PASSING):
+                    raise
                 said, plan = None, None
             self._explains = said == READS and plan is not None
         if not self._explains or text in self._read:
@@ -155,6 +159,7 @@ class BoltSession:
 
     def _hang_up(self) -> None:
         driver, self._driver, self._explains = self._driver, None, None
+        self._read.clear()
         if driver is not None:
             driver.close()
 

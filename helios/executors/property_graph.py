@@ -22,7 +22,7 @@ from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.cypher.catalog import KEY, OTHER, GraphCatalog, literal, quoted, read_catalog, table_labels
 from helios.executors.cypher.dialect import WHOLE, LadybugRenderer
-from helios.executors.cypher.guard import CheckedQuery, can_limit, check
+from helios.executors.cypher.guard import CheckedQuery, can_limit, check, nesting
 from helios.executors.cypher.seen import SeenProperties
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
@@ -111,7 +111,8 @@ class PropertyGraphExecutor:
 
 def translate(checked: CheckedQuery, catalog: GraphCatalog, parameters: Mapping[str, Value] | None = None) -> str:
     """A checked query in ladybug's dialect; QueryFailed for what ladybug cannot do."""
-    return LadybugRenderer(catalog, parameters).query(checked.query)
+    with nesting():
+        return LadybugRenderer(catalog, parameters).query(checked.query)
 
 
 def open_session(options: Mapping[str, Any]) -> "LadybugSession":

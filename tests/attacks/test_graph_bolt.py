@@ -32,8 +32,8 @@ HELLO = {
 }
 Listen = Callable[[bytes], str]
 Explaining = Callable[[Mapping[bytes, Mapping[str, Any]]], tuple[str, list[bytes]]]
-ROWS = "rows"
-"""With what a server says of a query: the values that it answers."""
+ROWS, FAILURE = "rows", "failure"
+"""With what a server says of a query: the values that it answers, and the code of an error."""
 ROOM = 100 * 2**20
 SUCCESS, RECORD = b"\xb1\x70", b"\xb1\x71\x91"
 """Signatures of messages; a record of one value."""
@@ -199,6 +199,9 @@ def explain(serve: Any) -> Explaining:
             if message[1] == RUN:
                 asked.append(message)
                 said = next((said for part, said in says.items() if part in message), {})
+            if FAILURE in said and message[1] in (RUN, PULL):
+                _send(connection, b"\xb1\x7f" + _packed({"code": said[FAILURE], "message": "no"}))
+                continue
             for value in said.get(ROWS, []) if message[1] == PULL else []:
                 _send(connection, RECORD + _packed(value))
             summary = {key: value for key, value in said.items() if key != ROWS}
@@ -212,6 +215,7 @@ def explain(serve: Any) -> Explaining:
 
 
 READS = {"type": "r", "plan": _plan("Projection")}
+READING = "MATCH (n:Person) RETURN n.name AS x"
 TELLS = {b"EXPLAIN RETURN 1 AS one": READS}
 
 
@@ -230,16 +234,53 @@ def test_what_the_server_says_is_more_than_reading_does_not_run(explain: Any, sa
     url, asked = explain({**TELLS, b"EXPLAIN MATCH": said})
     executor = BoltExecutor(url, limits=Limits(timeout=10.0))
     with pytest.raises(QueryRejected, match=reason):
-        executor.execute(NativeQuery(Language.CYPHER, "MATCH (n:Person) RETURN n.name AS x"))
+        executor.execute(NativeQuery(Language.CYPHER, READING))
     executor.close()
     assert len(asked) == 2 and all(EXPLAIN in message for message in asked)
+
+
+def test_a_probe_that_fails_for_another_reason_is_asked_again(explain: Any) -> None:
+    """A server that has no time at the moment may know EXPLAIN: nothing runs until it has said so."""
+    says = {b"EXPLAIN RETURN 1 AS one": {FAILURE: "Neo.ClientError.Transaction.TransactionTimedOut"}}
+    url, asked = explain(says)
+    executor = BoltExecutor(url, limits=Limits(timeout=10.0), connections=1)
+    for expected in (QueryTimeout, QueryTimeout, QueryRejected):
+        if expected is QueryRejected:
+            says.update({**TELLS, b"EXPLAIN MATCH": {"type": "rw", "plan": _plan()}})
+        with pytest.raises(expected):
+            executor.execute(NativeQuery(Language.CYPHER, READING))
+    executor.close()
+    assert all(EXPLAIN in message for message in asked)
+
+
+@pytest.mark.parametrize("code", ["Neo.ClientError.Statement.SyntaxError", "Neo.DatabaseError.General.UnknownError"])
+def test_a_server_that_knows_no_explain(explain: Any, code: str) -> None:
+    url, asked = explain({EXPLAIN: {FAILURE: code}})
+    executor = BoltExecutor(url, limits=Limits(timeout=10.0), connections=1)
+    for _ in range(2):
+        executor.execute(NativeQuery(Language.CYPHER, READING))
+    executor.close()
+    assert [EXPLAIN in message for message in asked] == [True, False, False]
+
+
+def test_what_was_explained_on_one_connection_is_asked_again_on_the_next(explain: Any) -> None:
+    says = {**TELLS, b"EXPLAIN MATCH": {"type": "r", "plan": _plan()}, b"RETURN 7": {FAILURE: "Neo.ClientError.X.Y"}}
+    url, asked = explain(says)
+    executor = BoltExecutor(url, limits=Limits(timeout=10.0), connections=1)
+    executor.execute(NativeQuery(Language.CYPHER, READING))
+    with pytest.raises(QueryFailed):
+        executor.execute(NativeQuery(Language.CYPHER, "RETURN 7 AS x"))
+    says[b"EXPLAIN MATCH"] = {"type": "rw", "plan": _plan()}
+    with pytest.raises(QueryRejected):
+        executor.execute(NativeQuery(Language.CYPHER, READING))
+    executor.close()
 
 
 def test_a_reading_query_is_explained_once_a_connection(explain: Any) -> None:
     url, asked = explain({**TELLS, b"EXPLAIN MATCH": {"type": "r", "plan": _plan("NodeByLabelScan", "Expand(All)")}})
     executor = BoltExecutor(url, limits=Limits(timeout=10.0), connections=1)
     for _ in range(3):
-        executor.execute(NativeQuery(Language.CYPHER, "MATCH (n:Person) RETURN n.name AS x"))
+        executor.execute(NativeQuery(Language.CYPHER, READING))
     executor.close()
     assert [EXPLAIN in message for message in asked] == [True, True, False, False, False]
 

@@ -235,6 +235,7 @@ BENIGN = [
     ("MATCH (a {name: 'Ann'})-[:FOLLOWS]->+(b) RETURN b.name", [("Bob",), ("Cid",)]),
     ("MATCH (a {name: 'Ann'})-[r:FOLLOWS]->{1,2}(b) RETURN b.name, size(r)", [("Bob", 1), ("Cid", 2)]),
     ("MATCH (a {name: 'Cid'})<-[:FOLLOWS]-{,1}(b) RETURN b.name", [("Bob",), ("Cid",)]),
+    ("MATCH (n {title: 'Alpha'}) RETURN [x IN [n] WHERE x:Movie | x.title]", [(["Alpha"],)]),
     ("RETURN $one + 1", [(2,)]),
 ]  # fmt: skip
 SERVERS_ALONE = [
@@ -244,6 +245,8 @@ SERVERS_ALONE = [
     ("MATCH (a:Person)-[r:FOLLOWS WHERE r.since > 2001]->{1,2}(b) RETURN a.name, b.name", [("Bob", "Cid")]),
     ("MATCH (a {name: 'Ann'})((x)-[:FOLLOWS]->(y:Person WHERE y.born < 1970)){1,2}(b)-[:FOLLOWS]->(c) RETURN c.name",
      [("Cid",)]),
+    ("MATCH (a {name: 'Ann'}) RETURN [(a)-->(b WHERE b.name = 'Bob') | b.name]", [(["Bob"],)]),
+    ("MATCH (a {name: 'Bob'}) RETURN [(a)-[r WHERE r.since > 2001]->(b) | b.name]", [(["Cid"],)]),
     ("CALL db.index.fulltext.queryNodes('Person[name]', 'Ann') YIELD node, score RETURN node.name, score > 0",
      [("Ann", True)]),
     ("CALL db.index.fulltext.queryNodes('Person[name]', 'bob') YIELD node AS n, score AS s WHERE s > 0 "

@@ -1,12 +1,14 @@
 """Neo4j's Cypher as it is written for ladybug, and for a Bolt server: input and expected text."""
 
+from contextlib import suppress
+
 import pytest
 
 from helios.errors import QueryFailed, QueryRejected
 from helios.executors.base import Language, NativeQuery
 from helios.executors.cypher.catalog import GraphCatalog, NodeTable, RelationshipTable
 from helios.executors.cypher.dialect import LadybugRenderer
-from helios.executors.cypher.guard import check
+from helios.executors.cypher.guard import check, nesting
 from helios.executors.cypher.parser import parse
 from helios.executors.cypher.render import Renderer
 
@@ -86,8 +88,28 @@ NEO4J = [
     ("MATCH ANY 3 (a)-->{,4}(b) RETURN a", "MATCH ANY 3 (a)-->{0,4}(b) RETURN a"),
     (
         "MATCH p = SHORTEST 1 GROUPS ((a)--+(b) WHERE length(p) > 2) RETURN p",
-        "MATCH p = SHORTEST 1 GROUPS ((a)--{1,}(b) WHERE (length(p) > 2)) RETURN p",
+        "MATCH SHORTEST 1 GROUPS (p = (a)--{1,}(b) WHERE (length(p) > 2)) RETURN p",
     ),
+    (
+        "MATCH SHORTEST PATH GROUP (q = (a)--+(b) WHERE length(q) > 2) RETURN q",
+        "MATCH SHORTEST 1 GROUPS (q = (a)--{1,}(b) WHERE (length(q) > 2)) RETURN q",
+    ),
+    (
+        "MATCH p = SHORTEST 1 (a:A)-->(m WHERE m.x = 1)-->+(b:B) WHERE b.y = 2 RETURN p",
+        "MATCH p = SHORTEST 1 ((a:A)-->(m)-->{1,}(b:B) WHERE (m.x = 1)) WHERE (b.y = 2) RETURN p",
+    ),
+    ("MATCH ALL PATHS (a)-->(b) RETURN a", "MATCH (a)-->(b) RETURN a"),
+    (
+        "MATCH p = ((a)-->(b) WHERE a.x = 1) RETURN p",
+        "MATCH p = (a)-->(b) WHERE (a.x = 1) RETURN p",
+    ),
+    (
+        "MATCH (a) RETURN [(a)-[r]->(b WHERE b.x = 1) | b.x]",
+        "MATCH (a) RETURN [(a)-[r]->(b) WHERE (b.x = 1) | b.x]",
+    ),
+    ("MATCH (n) RETURN [x IN [n] WHERE x:Movie | x.title]", "MATCH (n) RETURN [x IN [n] WHERE (x:Movie) | x.title]"),
+    ("MATCH (n) RETURN [(n)-->(m) WHERE m:A&B | m.title]", "MATCH (n) RETURN [(n)-->(m) WHERE (m:A:B) | m.title]"),
+    ("MATCH (n) RETURN [x IN [n] WHERE (x:A|B) | x.title]", "MATCH (n) RETURN [x IN [n] WHERE (x:A|B) | x.title]"),
     (
         "MATCH SHORTEST 1 ((a)-->(b)){1,3} RETURN a",
         "MATCH SHORTEST 1 ()((a)-->(b)){1,3}() RETURN a",
@@ -121,10 +143,12 @@ def test_written_for_neo4j(text: str, expected: str) -> None:
 @pytest.mark.parametrize(("text", "part"), [
     ("MATCH (n) DELETE n", "DELETE"), ("RETURN 1; RETURN 2", "RETURN 2"), ("RETURN apoc.x(1)", "apoc.x"),
     ("CALL db.labels()", "CALL db.labels"), ("RETURN $x", "$x"),
-    ("MATCH SHORTEST (a)-->+(b) RETURN a", "(a)-->+(b) RETURN a"), 
+    ("MATCH SHORTEST (a)-->+(b) RETURN a", "(a)-->+(b) RETURN a"),
     ("MATCH SHORTEST 900 (a)-->+(b) RETURN a", "SHORTEST 900"),
     ("MATCH (((a)-->(b))+-->(c))+ RETURN a", "+ RETURN a"), ("MATCH ((a)-[*]->(b))+ RETURN a", "+ RETURN a"),
-    ("MATCH ((a)-->(b)) RETURN a", "RETURN a"), ("MATCH (a)-->+ RETURN a", "RETURN a"),
+    ("MATCH ((a)-->(b))-->(c) RETURN a", "-->(c) RETURN a"), ("MATCH (a)-->+ RETURN a", "RETURN a"),
+    ("MATCH (a)-[r*1..2 WHERE r.x = 1]->(b) RETURN a", "(b) RETURN a"),
+    ("MATCH ANY SHORTEST GROUPS (a)-->(b) RETURN a", "GROUPS (a)-->(b) RETURN a"),
     ("MATCH (n) WHERE n. = 1 RETURN n", "= 1 RETURN n"),
 ])  # fmt: skip
 def test_a_refusal_names_the_part(text: str, part: str) -> None:
@@ -146,3 +170,16 @@ def test_text_that_grows_in_translation_is_refused() -> None:
     nested = "[1][" * 20 + "$x" + "]" * 20
     with pytest.raises(QueryFailed, match="too long"):
         LadybugRenderer(CATALOG).query(parse(f"RETURN {nested}"))
+
+
+DEEP = "EXISTS { SHORTEST 1 ((a)-->({a: " * 28 + "1" + "-1" * 290 + "})) }" * 28
+
+
+@pytest.mark.parametrize(
+    "text", ["RETURN 1" + " IS NULL" * 2000, f"MATCH (a) WHERE {DEEP} RETURN a", "RETURN 1" + "-1" * 299]
+)
+def test_what_nests_too_deeply_is_refused_or_written(text: str) -> None:
+    query = NativeQuery(Language.CYPHER, text)
+    for native, renderer in ((False, Renderer()), (True, LadybugRenderer(CATALOG))):
+        with suppress(QueryRejected), nesting():
+            assert renderer.query(check(query, native=native).query)

@@ -143,8 +143,8 @@ def test_benign_query_over_bolt(bolt: Any, text: str, expected: list[Any]) -> No
 @pytest.mark.parametrize(("text", "expected"), SERVERS_ALONE, ids=[text[:60] for text, _ in SERVERS_ALONE])
 def test_what_servers_alone_know(bolt: Any, ladybug: Any, text: str, expected: list[Any]) -> None:
     _check_benign(bolt, text, expected)
-    with pytest.raises(QueryRejected, match="only some servers do"):
-        ladybug.check(NativeQuery(Language.CYPHER, text))
+    with pytest.raises((QueryRejected, QueryFailed), match=r"only some servers do|this engine has no|Binder exception"):
+        ask(ladybug, text)
 
 
 def test_rows_and_bytes_are_capped(executor: Any) -> None:

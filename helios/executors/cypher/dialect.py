@@ -75,7 +75,7 @@ class LadybugRenderer(Renderer):
         match = replace(match, paths=tuple(self._prepared(path, relationships) for path in match.paths))
         impossible = ["false"] if any(self._is_empty(path) for path in match.paths) else []
         written = ", ".join(self.path(path) for path in match.paths)
-        conditions = [self.write(where) for where in conditions_of(match)]
+        conditions = [self.write(where) for where in conditions_of(match.paths, match.where)]
         return written, impossible + conditions + self._distinct(relationships)
 
     def path(self, path: s.Path) -> str:

@@ -1,6 +1,8 @@
 """The grammar of expressions: operators by their strength, then what binds tighter (`.name`, `[0]`, `:Label`)."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import isfinite
 
 from helios.executors.cypher import syntax as s
@@ -29,8 +31,17 @@ class ExpressionParser(Cursor):
         """Read a query or a pattern in braces, the brace behind already."""
 
     @abstractmethod
-    def labels(self) -> s.Labels:
-        """Read a label expression, its colon behind already."""
+    def labels(self, *, choice: bool = True) -> s.Labels:
+        """Read a label expression, its colon behind already; without `choice` up to a `|`."""
+
+    _choice = True
+    """Whether `|` joins labels here; in a comprehension it ends the condition."""
+
+    @contextmanager
+    def _labels_joined(self, choice: bool) -> Iterator[None]:
+        before, self._choice = self._choice, choice
+        yield
+        self._choice = before
 
     def expression(self) -> s.Expression:
         """Read one expression: OR, the weakest operator, first."""
@@ -112,8 +123,10 @@ class ExpressionParser(Cursor):
             elif self.skip_symbol("=~"):
                 left = self._binary("=~", left, self._arithmetic(0))
             elif self.skip_words("IS", "NULL"):
+                self.count_operator()
                 left = s.IsNull(left, negated=False)
             elif self.skip_words("IS", "NOT", "NULL"):
+                self.count_operator()
                 left = s.IsNull(left, negated=True)
             else:
                 return left
@@ -147,7 +160,7 @@ class ExpressionParser(Cursor):
                 of = self._element(of)
             elif self.is_symbol(":") and isinstance(of, s.Variable):
                 self.take()
-                of = s.HasLabels(of.name, self.labels())
+                of = s.HasLabels(of.name, self.labels(choice=self._choice))
             else:
                 return of
 
@@ -250,7 +263,8 @@ class ExpressionParser(Cursor):
         while not self.skip_symbol(close):
             if items:
                 self.expect_symbol(",")
-            items.append(self.expression())
+            with self._labels_joined(True):
+                items.append(self.expression())
         return tuple(items)
 
     def _map_projection(self, variable: str) -> s.Expression:
@@ -325,7 +339,8 @@ class ExpressionParser(Cursor):
         if self.starts_pattern():
             return exists(self.path())
         self.expect_symbol("(")
-        inner = self.expression()
+        with self._labels_joined(True):
+            inner = self.expression()
         self.expect_symbol(")")
         return inner
 
@@ -342,14 +357,19 @@ class ExpressionParser(Cursor):
         variable = self.name("a variable")
         self.expect_words("IN")
         items = self.expression()
-        where = self.expression() if self.skip_words("WHERE") else None
+        where = self._condition()
         result = self.expression() if self.skip_symbol("|") else None
         self.expect_symbol("]")
         return s.ListComprehension(variable, items, where, result)
 
+    def _condition(self) -> s.Expression | None:
+        """The WHERE of a comprehension, up to its `|`."""
+        with self._labels_joined(False):
+            return self.expression() if self.skip_words("WHERE") else None
+
     def _pattern_comprehension(self) -> s.Expression:
         path = self.path()
-        where = self.expression() if self.skip_words("WHERE") else None
+        where = self._condition()
         self.expect_symbol("|")
         result = self.expression()
         self.expect_symbol("]")

@@ -8,6 +8,10 @@ from helios.executors.cypher import syntax as s
 
 FREE_PATHS = 2
 """Relationships without an upper bound that one query may have: each multiplies all walks of the graph."""
+MANY_HOPS = 100
+"""A higher bound is none."""
+PLAIN = ("size", "length", "tointeger", "tofloat", "toboolean", "abs", "sign", "isempty", "char_length", "count")
+"""Functions whose result does not grow with what they are given."""
 
 
 def check_growth(query: s.Query) -> None:
@@ -15,8 +19,8 @@ def check_growth(query: s.Query) -> None:
     free = 0
     for part in s.walk(query):
         match part:
-            case s.Path(shortest=None, search=None):
-                free += sum(step.hops is not None and step.hops.high is None for step in part.relationships)
+            case s.Path(shortest=None, search=search) if search is None or search.endswith("GROUPS"):
+                free += sum(_is_free(step.hops) for step in part.relationships)
             case s.Reduce() if _doubles(part):
                 raise QueryRejected("reduce may not add what it gathers to itself", f"reduce({part.accumulator} = ...)")
     if free > FREE_PATHS:
@@ -25,9 +29,53 @@ def check_growth(query: s.Query) -> None:
         )
 
 
+def _is_free(hops: s.Hops | None) -> bool:
+    return hops is not None and (hops.high is None or hops.high > MANY_HOPS)
+
+
 def _doubles(reduce: s.Reduce) -> bool:
+    """Whether a step may hold twice what was gathered before it."""
     if isinstance(reduce.start, s.Constant) and isinstance(reduce.start.value, int | float):
         return False
-    gathered = s.Variable(reduce.accumulator)
-    sums = [part for part in s.walk(reduce.step) if isinstance(part, s.Binary) and part.operator == "+"]
-    return any(all(gathered in list(s.walk(side)) for side in (one.left, one.right)) for one in sums)
+    return _Held(s.Variable(reduce.accumulator)).times(reduce.step) > 1
+
+
+class _Held:
+    """How many times a value may hold another, each part of the syntax looked at once."""
+
+    def __init__(self, gathered: s.Variable) -> None:
+        self._gathered = gathered
+        self._known: dict[int, int] = {}
+
+    def times(self, value: object) -> int:
+        """At most 2, which stands for more too."""
+        known = self._known.get(id(value))
+        if known is None:
+            known = self._known[id(value)] = min(2, self._found(value))
+        return known
+
+    def _found(self, value: object) -> int:
+        match value:
+            case s.Variable():
+                return int(value == self._gathered)
+            case s.Case():
+                results = [result for _, result in value.branches]
+                return max(map(self.times, [*results, value.otherwise]))
+            case s.Binary(operator="+" | "||"):
+                return self.times(value.left) + self.times(value.right)
+            case s.Binary() | s.Unary() | s.IsNull() | s.HasLabels() | s.Quantifier():
+                return 0
+            case s.Call(name=name) if name in PLAIN:
+                return 0
+            case s.Call(name="replace"):
+                return 2 * sum(map(self.times, value.arguments))
+            case s.Call(name="coalesce"):
+                return max(map(self.times, value.arguments), default=0)
+            case s.Index() | s.Slice() | s.Property():
+                return self.times(value.of)
+            case s.ListComprehension():
+                return self.times(value.items) + 2 * self.times(value.result)
+            case s.Reduce():
+                grows = 2 * self.times(value.step)
+                return self.times(value.start) + self.times(value.items) + grows
+        return sum(map(self.times, s.parts_of(value)))

@@ -4,7 +4,8 @@ A query is parsed by a grammar that has reading clauses only and written anew fr
 and escapes of the writer never reach an engine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -43,9 +44,19 @@ def check(query: NativeQuery, *, native: bool = False) -> CheckedQuery:
     """Let a query pass, or QueryRejected with the reason; `native` allows ladybug's own functions and CAST too."""
     if query.language != Language.CYPHER:
         raise QueryRejected("this source is asked in Cypher", str(query.language))
-    checked = _checked(query.text, native)
+    with nesting():
+        checked = _checked(query.text, native)
     _check_parameters(checked, query.parameters)
     return checked
+
+
+@contextmanager
+def nesting() -> Iterator[None]:
+    """QueryRejected where a query nests too deeply for this process to read or write."""
+    try:
+        yield
+    except RecursionError:
+        raise QueryRejected("the query nests too deeply") from None
 
 
 def can_limit(checked: CheckedQuery) -> bool:

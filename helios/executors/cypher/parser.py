@@ -12,7 +12,7 @@ UNSAID = s.Node(None, None, None)
 """A node that a path has beside a group, though nobody wrote it."""
 MAX_CLAUSES = 50
 MAX_PATHS = 100
-"""Paths that `SHORTEST n` may ask for, for each pair of nodes."""
+"""That `SHORTEST n` may ask for, for each pair of nodes."""
 
 
 def parse(text: str) -> s.Query:
@@ -54,10 +54,7 @@ class Parser(ExpressionParser):
 
     def path(self) -> s.Path:
         """`p = shortestPath((a)-[*]->(b))` or `p = SHORTEST 1 (a)-[:R]->+(b)`, name and search optional."""
-        variable = None
-        if self.token.kind in (Kind.WORD, Kind.NAME) and self.ahead().text == "=":
-            variable = self.name("a variable")
-            self.expect_symbol("=")
+        variable = self._path_name()
         if shortest := SHORTEST.get(self.token.word):
             self.take()
             self.expect_symbol("(")
@@ -67,36 +64,49 @@ class Parser(ExpressionParser):
                 self.fail("one relationship in a shortest path")
             return s.Path(variable, nodes, relationships, shortest)  # type: ignore[arg-type]
         search = self._search()
-        within = None
-        if search and self._at_group() and self._encloses_all():
-            self.expect_symbol("(")
-            nodes, relationships = self._chain()
+        if not self._encloses_all():
+            return s.Path(variable, *self._chain(), search=search)
+        self.expect_symbol("(")
+        variable = self._path_name() or variable
+        nodes, relationships = self._chain()
+        with self._labels_joined(True):
             within = self.expression() if self.skip_words("WHERE") else None
-            self.expect_symbol(")")
-        else:
-            nodes, relationships = self._chain()
+        self.expect_symbol(")")
         return s.Path(variable, nodes, relationships, search=search, within=within)
+
+    def _path_name(self) -> str | None:
+        if self.token.kind not in (Kind.WORD, Kind.NAME) or self.ahead().text != "=":
+            return None
+        name = self.name("a variable")
+        self.expect_symbol("=")
+        return name
 
     def _search(self) -> str | None:
         """`SHORTEST 2`, `SHORTEST 2 GROUPS`, `ALL SHORTEST`, `ANY SHORTEST`, `ANY` or `ANY 2`, with PATH or PATHS."""
+        found: str | None = None
         if self.skip_words("ALL", "SHORTEST"):
-            search = "ALL SHORTEST"
+            found = "ALL SHORTEST"
         elif self.skip_words("ANY", "SHORTEST"):
-            search = "SHORTEST 1"
+            found = "SHORTEST 1"
         elif self.is_word("SHORTEST", "ANY"):
-            search = self.take().word
+            word = found = self.take().word
             if self.token.kind == Kind.NUMBER:
                 count = self.number("a number of paths")
                 if not 1 <= count <= MAX_PATHS:
-                    raise QueryRejected(f"{search} takes 1 to {MAX_PATHS} paths", f"{search} {count}")
-                search += f" {count}"
-        else:
+                    raise QueryRejected(f"{word} takes 1 to {MAX_PATHS} paths", f"{word} {count}")
+                found = f"{word} {count}"
+            if not self.skip_words("PATHS"):
+                self.skip_words("PATH")
+            if word == "SHORTEST" and (self.skip_words("GROUPS") or self.skip_words("GROUP")):
+                return f"{found} GROUPS" if found != word else "SHORTEST 1 GROUPS"
+            if found == "SHORTEST":
+                self.fail("how many shortest paths")
+            return found
+        elif not self.skip_words("ALL"):
             return None
-        if not (self.skip_words("PATH") or self.skip_words("PATHS")) and search.startswith("SHORTEST"):
-            search += " GROUPS" if self.skip_words("GROUP") or self.skip_words("GROUPS") else ""
-        if search == "SHORTEST":
-            self.fail("how many shortest paths")
-        return search
+        if not self.skip_words("PATHS"):
+            self.skip_words("PATH")
+        return found
 
     def _chain(self) -> tuple[tuple[s.Node, ...], tuple[s.Relationship | s.Group, ...]]:
         """Nodes and what lies between them; beside a group a node may go without saying."""
@@ -150,7 +160,10 @@ class Parser(ExpressionParser):
         return s.Hops(low, high, quantified=True)
 
     def _encloses_all(self) -> bool:
-        """Whether the bracket here holds the whole path: nothing says how often it is repeated."""
+        """Whether the bracket here holds a path rather than a node, and nothing says how often it is repeated."""
+        named = self.is_symbol("(") and self.ahead(2).text == "=" and self.ahead(3).text == "("
+        if not named and not self._at_group():
+            return False
         depth = 0
         for place in range(self.at, len(self.tokens)):
             if self.tokens[place].kind == Kind.SYMBOL:
@@ -159,10 +172,10 @@ class Parser(ExpressionParser):
                 return self.ahead(place + 1 - self.at).text not in REPEATS
         return False
 
-    def labels(self) -> s.Labels:
+    def labels(self, *, choice: bool = True) -> s.Labels:
         """`A|B:C&!D`: | binds least, then & and :, then !."""
         left = self._label_conjunction()
-        while self.skip_symbol("|"):
+        while choice and self.skip_symbol("|"):
             self.skip_symbol(":")
             self.count_operator()
             left = s.LabelPair("|", left, self._label_conjunction())
@@ -338,6 +351,8 @@ class Parser(ExpressionParser):
         self.expect_symbol("-")
         right = self.skip_symbol(">")
         direction = "--" if left == right else "<-" if left else "->"
+        if hops is not None and where is not None:
+            self.fail("no condition on a relationship of several hops; write -[r:R WHERE …]->{1,2}")
         repeated = self._repetition() if hops is None else None
         if repeated is not None and where is not None:
             once = s.Relationship(variable, types, direction, None, properties)  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 """A checked query as text again: openCypher as Neo4j has it; other dialects override what they write differently."""
 
+from collections.abc import Sequence
+
 from helios.errors import QueryRejected
 from helios.executors.cypher import syntax as s
 from helios.executors.cypher.functions import FUNCTIONS, PROCEDURES
@@ -53,7 +55,7 @@ class Renderer:
     def match(self, match: s.Match) -> str:
         """MATCH with the conditions of its patterns in its WHERE."""
         paths = ", ".join(self.path(path) for path in match.paths)
-        conditions = [self.write(where) for where in conditions_of(match)]
+        conditions = [self.write(where) for where in conditions_of(match.paths, match.where)]
         return ("OPTIONAL " if match.optional else "") + f"MATCH {paths}{self._where(conditions)}"
 
     def call_subquery(self, call: s.CallSubquery) -> str:
@@ -106,13 +108,19 @@ class Renderer:
         for step, node in zip(path.relationships, path.nodes[1:], strict=True):
             text += (self.group(step) if isinstance(step, s.Group) else self.relationship(step)) + self.node(node)
         text = f"{path.shortest}({text})" if path.shortest else text
-        if path.search:
-            text = f"{path.search} ({text} WHERE {self.write(path.within)})" if path.within else f"{path.search} {text}"
-        return text if path.variable is None else f"{self.variable(path.variable)} = {text}"
+        named = "" if path.variable is None else f"{self.variable(path.variable)} = "
+        if path.search is None:
+            return named + text
+        conditions = [self.write(where) for where in conditions_in(path)]
+        if not conditions:
+            return f"{named}{path.search} {text}"
+        inside = path.within is not None and s.Variable(str(path.variable)) in s.walk(path.within)
+        text = f"{path.search} ({named if inside else ''}{text}{self._where(conditions)})"
+        return text if inside else named + text
 
     def group(self, group: s.Group) -> str:
         """A piece of a path that is repeated, with its own conditions."""
-        conditions = [self.write(where) for where in conditions_of(s.Match((group.path,), group.where))]
+        conditions = [self.write(where) for where in conditions_of((group.path,), group.where)]
         return f"({self.path(group.path)}{self._where(conditions)}){self.repetition(group.hops)}"
 
     def node(self, node: s.Node) -> str:
@@ -280,8 +288,8 @@ class Renderer:
 
     def pattern_comprehension(self, expression: s.PatternComprehension) -> str:
         """A list made of the matches of a pattern."""
-        where = "" if expression.where is None else f" WHERE {self.write(expression.where)}"
-        return f"[{self.path(expression.path)}{where} | {self.write(expression.result)}]"
+        conditions = [self.write(where) for where in conditions_of((expression.path,), expression.where)]
+        return f"[{self.path(expression.path)}{self._where(conditions)} | {self.write(expression.result)}]"
 
     def quantifier(self, expression: s.Quantifier) -> str:
         """any, all, none or single of a list's elements."""
@@ -312,12 +320,16 @@ def _chain(labels: s.Labels, operator: str) -> list[str] | None:
     return None
 
 
-def conditions_of(match: s.Match) -> list[s.Expression]:
-    """The conditions inside a MATCH's patterns, then its own."""
-    wheres = [part.where for path in match.paths for part in path.nodes]
-    wheres += [step.where for path in match.paths for step in path.plain]
-    inside = [where for where in wheres if where is not None]
-    return inside if match.where is None else [*inside, match.where]
+def conditions_of(paths: Sequence[s.Path], where: s.Expression | None) -> list[s.Expression]:
+    """The conditions inside patterns, but for those on the paths of a search, then the one that follows them."""
+    inside = [condition for path in paths if path.search is None for condition in conditions_in(path)]
+    return inside if where is None else [*inside, where]
+
+
+def conditions_in(path: s.Path) -> list[s.Expression]:
+    """The conditions on nodes and relationships of a path, then that on the path itself."""
+    found = [node.where for node in path.nodes] + [relationship.where for relationship in path.plain]
+    return [where for where in (*found, path.within) if where is not None]
 
 
 def constant(value: None | bool | int | float | str) -> str:
