@@ -112,6 +112,14 @@ def split_grid(cells: Sequence[Sequence[object]], *, header_rows: int | None = N
     return Grid(titles, header, tuple(body[header_rows:]), start + header_rows)
 
 
+def split_grid_by(rows: Sequence[Row], area: Area, header_depth: Callable[[Area, int], int]) -> Grid:
+    """The grid of an area whose merged cells say how many rows are header, by the place of the first of them."""
+    own = area.cells(rows)
+    grid = split_grid(own)
+    depth = header_depth(area, grid.first_row - bool(grid.header))
+    return split_grid(own, header_rows=depth) if depth > 1 and not grid.is_form else grid
+
+
 def grid_records(
     base_id: str, title: str, grids: Iterable[Grid], *, section: str = "", budget: CorpusBudget = STANDARD,
     tables: int = 0, passages: int = 0,

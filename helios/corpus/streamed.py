@@ -5,12 +5,12 @@ row: another table, notes at the end, or more of the table above.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from helios.corpus.budget import check_cells
-from helios.corpus.grid import Area, Grid, Row, areas, grid_records, is_line, split_grid, with_notes
+from helios.corpus.grid import Area, Grid, Row, areas, grid_records, is_line, split_grid, split_grid_by, with_notes
 from helios.corpus.record import Parsed
 from helios.corpus.shape import PIECE_CELLS
 from helios.corpus.source import SourceFile
@@ -20,29 +20,35 @@ FIRST_ROWS = 2000
 """Rows that say what a table's titles, header and columns are."""
 _BAND_ROWS = 50
 _PROBED_GAPS = 1000
-"""Blank rows in a table after which another one may begin; one with more of them has them for looks."""
+"""Gaps in a table after which another one may begin; one with more of them has them for looks."""
 Numbered = tuple[int, Row]
 """A row with the line that it begins at."""
+HeaderDepth = Callable[[Area, int], int]
+"""How many rows of an area are header, by the place of the first of them."""
 
 
 def streamed_tables(
-    source: SourceFile, rows: Iterator[Numbered], *, base_id: str | None = None, section: str = ""
-) -> Iterator[Parsed]:
+    source: SourceFile, rows: Iterator[Numbered], *, base_id: str | None = None, section: str = "",
+    header_depth: HeaderDepth | None = None,
+) -> Iterator[Parsed]:  # fmt: skip
     """The tables of a sheet whose cells are text without blanks around it, large ones in pieces.
 
-    `base_id` is that of the file, unless it holds several sheets.
+    `base_id` is that of the file, unless it holds several sheets. Merged cells say how many of the first rows are the
+    header (`header_depth`).
     """
     base_id = source.base_id if base_id is None else base_id
-    ahead = _Ahead(rows)
+    header_depth = header_depth or _one_row
+    ahead = _Ahead(_with_single_gaps(rows))
     tables = passages = 0
     while head := ahead.next(FIRST_ROWS):
         cells = [row for _, row in head]
         found = areas(cells)
         goes_on = len(head) == FIRST_ROWS and bool(found) and not found[-1].notes
         whole = found[:-1] if goes_on else found
-        grids = [with_notes(split_grid(area.cells(cells)), cells, area) for area in whole]
+        grids = [with_notes(split_grid_by(cells, area, header_depth), cells, area) for area in whole]
         if goes_on:
-            grids.append(_begun(cells, found[-1]))
+            grids.append(_begun(cells, found[-1], header_depth))
+        header_depth = _one_row
         ahead.drop(len(head))
         records = list(
             grid_records(
@@ -55,6 +61,18 @@ def streamed_tables(
         yield from (Parsed(record, head[0][0]) for record in records)
         if isinstance(last, Table):
             yield from _Continued(source, last, found[-1].columns, head[0][0]).pieces(ahead)
+
+
+def _with_single_gaps(rows: Iterator[Numbered]) -> Iterator[Numbered]:
+    """Rows with one blank row where there are several, and none at the end."""
+    gap: Numbered | None = None
+    for number, row in rows:
+        if any(row):
+            yield from () if gap is None else (gap,)
+            yield number, row
+            gap = None
+        else:
+            gap = gap or (number, ())
 
 
 class _Ahead:
@@ -151,8 +169,14 @@ class _Continued:
         return replace(self._table, header=tuple(self._header), rows=rows)
 
 
-def _begun(rows: Sequence[Row], area: Area) -> Grid:
+def _begun(rows: Sequence[Row], area: Area, header_depth: HeaderDepth) -> Grid:
     """The grid of an area that goes on after these rows, and so is neither a form nor a few lines of text."""
-    cells = area.cells(rows)
-    grid = split_grid(cells)
-    return with_notes(split_grid(cells, header_rows=1) if grid.is_form or grid.is_text else grid, rows, area)
+    grid = split_grid_by(rows, area, header_depth)
+    if grid.is_form or grid.is_text:
+        grid = split_grid(area.cells(rows), header_rows=1)
+    return with_notes(grid, rows, area)
+
+
+def _one_row(area: Area, first: int) -> int:
+    """The header of an area without merged cells."""
+    return 1

@@ -127,18 +127,99 @@ def test_a_workbook_is_read_row_by_row_as_it_is_whole(
     assert tables_of(workbook, path) == whole
 
 
-def test_a_sheet_that_says_less_of_its_size_than_it_holds(tmp_path: Path) -> None:
+HEADERS = {
+    "two rows": ([["Region", "Sales", None], [None, "2019", "2020"]], ["A1:A2", "B1:C1"]),
+    "the same names below": ([["Region", "Length", "Width"], ["code", "cm", "cm"]], ["A1:A2"]),
+    "downwards alone": ([["Region", "Length", "Width"], [None, "cm", "kg"]], ["A1:A2"]),
+}
+
+
+@pytest.mark.parametrize(("header", "merged"), HEADERS.values(), ids=HEADERS)
+def test_headers_of_merged_cells_in_a_large_sheet(
+    tmp_path: Path, streams: None, monkeypatch: pytest.MonkeyPatch, header: list[list[object]], merged: list[str]
+) -> None:
+    book = openpyxl.Workbook()
+    for row in [*header, *([f"region {number}", number, number % 7] for number in range(200))]:
+        book.active.append(row)
+    for area in merged:
+        book.active.merge_cells(area)
+    book.save(tmp_path / "sales.xlsx")
+    (whole,) = tables_of(workbook, tmp_path / "sales.xlsx")
+    monkeypatch.setattr(workbook, "STREAMED_CELLS", 0)
+    assert tables_of(workbook, tmp_path / "sales.xlsx") == [whole] and len(whole.rows) == 200
+
+
+def test_another_table_and_notes_after_many_blank_rows(
+    tmp_path: Path, streams: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for number in range(200):
+        sheet.append([f"A{number}", number, number % 7] if number else ["order", "quantity", "size"])
+    for number in range(200):
+        for column, value in enumerate((f"lamp {number}", number / 2) if number else ("name", "price"), 5):
+            sheet.cell(1700 + number, column, value)
+    sheet.cell(2100, 1, "Source: the shop")
+    sheet.cell(90_000, 9).number_format = "0.0%"
+    book.save(tmp_path / "shop.xlsx")
+    monkeypatch.setattr(workbook, "STREAMED_CELLS", 0)
+    orders, lamps = tables_of(workbook, tmp_path / "shop.xlsx")
+    assert (orders.header, len(orders.rows)) == (("order", "quantity", "size"), 199)
+    assert (lamps.header, len(lamps.rows), lamps.intro) == (("name", "price"), 199, "Source: the shop")
+
+
+OUT_OF_ORDER = {
+    "rows": (b'<row r="2"', b'<row r="9"'), "no number": (b'<row r="2"', b"<row"), "cells": (b'r="B2"', b'r="D2"'),
+    "no place": (b' r="B2"', b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), OUT_OF_ORDER.values(), ids=OUT_OF_ORDER)
+def test_a_sheet_out_of_order_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bytes, new: bytes
+) -> None:
+    book = openpyxl.Workbook()
+    for number in range(6):
+        book.active.append([f"A{number}", number, f"city {number}"] if number else ["order", "quantity", "city"])
+    book.save(tmp_path / "orders.xlsx")
+    changed = tmp_path / "changed.xlsx"
+    rewrite(tmp_path / "orders.xlsx", changed, old, new)
+    whole = tables_of(workbook, changed)
+    monkeypatch.setattr(workbook, "STREAMED_CELLS", 0)
+    assert tables_of(workbook, changed) == whole and whole
+
+
+def rewrite(path: Path, changed: Path, old: bytes, new: bytes) -> None:
+    """Write a workbook with one part of its first sheet replaced."""
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(changed, "w") as after:
+        for part in before.namelist():
+            content = before.read(part)
+            assert not part.endswith("sheet1.xml") or old in content
+            after.writestr(part, content.replace(old, new, 1) if part.endswith("sheet1.xml") else content)
+
+
+def test_the_place_in_a_large_sheet_rises(tmp_path: Path, streams: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = openpyxl.Workbook()
+    for number in range(500):
+        book.active.append([f"A{number}", number, number % 7] if number else ["order", "quantity", "size"])
+    book.save(tmp_path / "orders.xlsx")
+    monkeypatch.setattr(workbook, "STREAMED_CELLS", 0)
+    source = SourceFile.open(tmp_path / "orders.xlsx", "orders.xlsx", CorpusBudget())
+    places = [source.position.consumed for _ in workbook.read(source, Rejection("stop"))]
+    assert len(places) > 3 and places == sorted(places) and 0 < places[0] < places[-1] <= source.size
+
+
+def test_a_sheet_that_says_less_of_its_size_than_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = openpyxl.Workbook()
     for number in range(30):
         book.active.append([f"A{number}", number, f"city {number}"] if number else ["order", "quantity", "city"])
-    path = tmp_path / "orders.xlsx"
-    book.save(path)
+    book.save(tmp_path / "orders.xlsx")
     small = tmp_path / "small.xlsx"
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(small, "w") as new:
-        for part in old.namelist():
-            new.writestr(part, old.read(part).replace(b'<dimension ref="A1:C30"', b'<dimension ref="A1:B2"'))
-    ((whole,), (cut,)) = (tables_of(workbook, file) for file in (path, small))
-    assert small.read_bytes() != path.read_bytes() and whole.rows == cut.rows and len(whole.rows) == 29
+    rewrite(tmp_path / "orders.xlsx", small, b'<dimension ref="A1:C30"', b'<dimension ref="A1:B2"')
+    (whole,) = tables_of(workbook, tmp_path / "orders.xlsx")
+    monkeypatch.setattr(workbook, "STREAMED_CELLS", 0)
+    (cut,) = tables_of(workbook, small)
+    assert whole.rows == cut.rows and len(whole.rows) == 29
 
 
 def test_a_parquet_file_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +241,7 @@ def test_a_large_workbook_needs_little_memory(tmp_path: Path) -> None:
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("orders")
     sheet.append([f"column {place}" for place in range(8)])
-    for number in range(150_000):
+    for number in range(150_000):  # more than STREAMED_CELLS
         sheet.append([f"A{number}", *(number % place for place in range(2, 9))])
     book.save(tmp_path / "orders.xlsx")
     pieces = list(read_pieces(tmp_path / "orders.xlsx", budget=CorpusBudget(memory_mb=256)))

@@ -1,7 +1,7 @@
 """XLSX: the tables of every sheet; merged cells are filled, formulas give the value that was last computed.
 
-A formula that was never computed (a file written by a program that does not calculate) is an empty cell. A large sheet
-is read row by row: its first rows say what its titles, header and columns are.
+A formula that was never computed (a file written by a program that does not calculate) is an empty cell. A book with a
+large sheet is read row by row, and the first rows of that sheet say what its titles, header and columns are.
 """
 
 import datetime
@@ -12,6 +12,8 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
@@ -20,7 +22,7 @@ from lxml import etree
 from openpyxl.utils import get_column_letter, range_boundaries
 
 from helios.corpus.budget import RecordShapeError, check_cells, check_expansion
-from helios.corpus.grid import Area, Grid, Row, areas, grid_records, split_grid, with_notes
+from helios.corpus.grid import Area, Grid, Row, areas, grid_records, split_grid_by, with_notes
 from helios.corpus.readers.extra import check_parts, parsing
 from helios.corpus.record import Parsed
 from helios.corpus.rejects import Rejection
@@ -29,8 +31,8 @@ from helios.corpus.source import SourceFile
 from helios.corpus.streamed import streamed_tables
 
 _SUFFIXES = (".xlsx", ".xlsm")
-STREAMED_CELLS = 1 << 19
-"""A sheet of more cells is read row by row."""
+STREAMED_CELLS = 1 << 20
+"""A book with a sheet of more cells is read row by row, if rows and cells are in order."""
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
@@ -43,37 +45,76 @@ def read(source: SourceFile, rejection: Rejection) -> Iterator[Parsed]:
     """Tables in sheet order, those of a large sheet in pieces; chart sheets and empty sheets are passed over."""
     try:
         with source.seekable() as raw:
-            with parsing("XLSX"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
+            with parsing("XLSX"):
                 parts = _checked(source, raw)
-                book = openpyxl.load_workbook(raw, data_only=True, read_only=True)
-            yield from _records(source, book, parts)
+            book = _opened(raw, read_only=_is_streamed(parts.values()))
+            if book.read_only and not _tells_sheets_apart(book, parts):
+                book.close()
+                book = _opened(raw, read_only=False)
+            yield from _read_on(source, book, parts) if book.read_only else _read_whole(source, book)
+            book.close()
     except RecordShapeError as error:
         rejection.reject(source.error(error))
 
 
-def _records(source: SourceFile, book: Any, parts: Mapping[str, "Part"]) -> Iterator[Parsed]:
-    """What the sheets hold; the position in the file goes along."""
-    sheets = [(sheet, parts.get(_part_of(sheet), NO_PART)) for sheet in book.worksheets]
-    total, before = sum(part.cells for _, part in sheets), 0
+def _opened(raw: IO[bytes], *, read_only: bool) -> Any:
+    with parsing("XLSX"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return openpyxl.load_workbook(raw, data_only=True, read_only=read_only)
+
+
+def _read_whole(source: SourceFile, book: Any) -> Iterator[Parsed]:
+    """The tables of a book whose cells are all in memory."""
+    for sheet in book.worksheets:
+        spans = [(area.min_row - 1, area.min_col - 1, area.max_row, area.max_col) for area in sheet.merged_cells.ranges]
+        cells = ([_cell(cell) for cell in row] for row in sheet.iter_rows())
+        grids = _sheet_grids([tuple(map(cell_text, row)) for row in _filled(cells, spans)], spans)
+        base_id = f"{source.base_id}#{sheet.title}"
+        for record in grid_records(base_id, source.title, grids, section=sheet.title, budget=source.budget):
+            yield Parsed(record)
+
+
+def _read_on(source: SourceFile, book: Any, parts: Mapping[str, "Part"]) -> Iterator[Parsed]:
+    """The tables of a book that is read row by row; the position in the file goes along."""
+    sheets = [(sheet, parts[_part_of(sheet)]) for sheet in book.worksheets]
+    total, before = max(1, sum(part.written for _, part in sheets)), 0
     for sheet, part in sheets:
         for parsed, row in _sheet_records(source, sheet, part):
-            done = before + part.cells * row // max(1, part.rows)
-            source.position.consumed = source.size * done // max(1, total)
+            if not source.depth:
+                done = before + part.written * row // max(1, part.rows)
+                source.position.consumed = source.size * done // total
             yield parsed
-        before += part.cells
+        before += part.written
+
+
+def _is_streamed(parts: Iterable["Part"]) -> bool:
+    """Whether a sheet is large, and all of them can be read in the order of the file."""
+    parts = list(parts)
+    return max((part.written for part in parts), default=0) > STREAMED_CELLS and all(part.in_order for part in parts)
+
+
+def _tells_sheets_apart(book: Any, parts: Mapping[str, "Part"]) -> bool:
+    """Whether every sheet has a name of its own and a part that is known."""
+    titles = {sheet.title.casefold() for sheet in book.worksheets}
+    return (
+        "" not in titles and len(titles) == len(book.worksheets) and all(_part_of(s) in parts for s in book.worksheets)
+    )
 
 
 class Part(NamedTuple):
-    """What a sheet's part of the archive reaches over, and its merged ranges: top, left, bottom, right, from 0."""
+    """What a sheet's part of the archive holds."""
 
     cells: int
+    """How many it is about, whichever is most: those of the smallest rectangle from A1 that holds all of them, those of
+    its merged ranges, or those that it writes, one place again and again."""
+    written: int
     rows: int
+    """Up to the last with a cell."""
     columns: int
     merged: tuple[tuple[int, int, int, int], ...]
-
-
-NO_PART = Part(0, 0, 0, ())
+    """Ranges: top, left, bottom, right, from 0."""
+    in_order: bool
+    """Whether all rows and cells say where they are, in the order of the sheet."""
 
 
 def _part_of(sheet: Any) -> str:
@@ -124,62 +165,78 @@ def _elements(archive: zipfile.ZipFile, part: str, name: str) -> list[Any]:
 
 
 def _reach(content: IO[bytes]) -> Part:
-    """How many cells a part is about, whichever is most: those of the smallest rectangle from A1 that holds all of
-    them, those of its merged ranges, or those that it writes, one place again and again.
-    """
     extent = _Extent()
     parser = expat.ParserCreate()
     parser.StartElementHandler = extent.element
     with suppress(expat.ExpatError, ValueError, TypeError):  # no sheet, or openpyxl will say what is wrong with it
         parser.ParseFile(content)
-    columns = max(extent.columns.values(), default=0)
-    cells = max(extent.rows * columns, extent.covered, extent.written)
-    return Part(cells, extent.rows, columns, tuple(extent.merged))
+    return extent.part()
 
 
 class _Extent:
     """What the cells and merged ranges of a part reach over, one element after the other."""
 
     def __init__(self) -> None:
-        self.rows = self.covered = self.written = 0
-        self.columns: dict[str, int] = {}
+        self._last = self._covered = self._written = 0
+        """The last row with a cell or a merged range."""
+        self._columns: dict[str, int] = {}
         """By letters, as they are written."""
-        self.merged: list[tuple[int, int, int, int]] = []
+        self._merged: list[tuple[int, int, int, int]] = []
+        self._row = self._column = self._rows = 0
+        self._in_order = True
+
+    def part(self) -> Part:
+        """All of it."""
+        columns = max(self._columns.values(), default=0)
+        cells = max(self._last * columns, self._covered, self._written)
+        return Part(cells, self._written, self._rows, columns, tuple(self._merged), self._in_order)
 
     def element(self, name: str, attributes: dict[str, str]) -> None:
-        """Count a cell or a range; ValueError for a reference that is none."""
+        """Count a row, a cell or a range; ValueError for a reference that is none."""
         local = name.rpartition(":")[2]
         if local == "c":
-            self.written += 1
-            reference = attributes.get("r", "A1")
-            letters = reference.rstrip("0123456789")
-            if letters in self.columns and len(letters) < len(reference):
-                self.rows = max(self.rows, int(reference[len(letters) :]))
-            else:
-                self._reached(letters, range_boundaries(reference))
+            self._cell(attributes.get("r", ""))
+        elif local == "row":
+            number = attributes.get("r", "")
+            after = number.isdecimal() and int(number) > self._row
+            self._in_order = self._in_order and after
+            self._row, self._column = int(number) if after else self._row, 0
         elif local == "mergeCell":
             left, top, right, bottom = area = range_boundaries(attributes.get("ref", "A1"))
-            self.covered += (right - left + 1) * (bottom - top + 1)
-            self.merged.append((top - 1, left - 1, bottom, right))
+            self._covered += (right - left + 1) * (bottom - top + 1)
+            self._merged.append((top - 1, left - 1, bottom, right))
             self._reached(get_column_letter(right), area)
+
+    def _cell(self, reference: str) -> None:
+        self._written += 1
+        letters = reference.rstrip("0123456789")
+        if letters not in self._columns or len(letters) == len(reference):
+            self._reached(letters, range_boundaries(reference or "A1"))
+        column, row = self._columns[letters], int(reference[len(letters) :] or 1)
+        self._last, self._rows = max(self._last, row), max(self._rows, row)
+        self._in_order = self._in_order and bool(reference) and row == self._row and column > self._column
+        self._column = column
 
     def _reached(self, letters: str, area: tuple[int, int, int, int]) -> None:
         _, _, right, bottom = area
-        self.rows = max(self.rows, bottom)
-        self.columns[letters] = max(right, self.columns.get(letters, 0))
+        self._last = max(self._last, bottom)
+        self._columns[letters] = max(right, self._columns.get(letters, 0))
 
 
 def _sheet_records(source: SourceFile, sheet: Any, part: Part) -> Iterator[tuple[Parsed, int]]:
-    """The tables of a sheet, mostly one, each with the row that was last read."""
+    """The tables of a sheet that is read row by row, each with the row that was last read."""
     base_id = f"{source.base_id}#{sheet.title}"
-    rows = (tuple(map(cell_text, row)) for row in _filled(_rows(sheet), part.merged))
-    if part.cells <= STREAMED_CELLS:
-        grids = _sheet_grids([row + ("",) * (part.columns - len(row)) for row in rows], part.merged)
+    cells = islice(_rows(sheet), part.rows)  # blank ones behind the last cell may be a million
+    texts = (tuple(map(cell_text, row)) for row in _filled(cells, part.merged))
+    rows = (row + ("",) * (part.columns - len(row)) if any(row) else () for row in texts)
+    if part.written <= STREAMED_CELLS:
+        grids = _sheet_grids(list(rows), part.merged)
         for record in grid_records(base_id, source.title, grids, section=sheet.title, budget=source.budget):
             yield Parsed(record), part.rows
         return
     numbered = _Counted(rows)
-    for parsed in streamed_tables(source, numbered, base_id=base_id, section=sheet.title):
+    depth = partial(_header_depth, part.merged)
+    for parsed in streamed_tables(source, numbered, base_id=base_id, section=sheet.title, header_depth=depth):
         yield parsed._replace(line=None), numbered.row
 
 
@@ -225,11 +282,7 @@ def _filled(rows: Iterable[list[object]], merged: Iterable[tuple[int, int, int, 
 def _sheet_grids(rows: list[Row], spans: Sequence[tuple[int, int, int, int]]) -> Iterator[Grid]:
     """The tables of a sheet that is read whole."""
     for area in areas(rows):
-        own = area.cells(rows)
-        grid = split_grid(own)
-        depth = _header_depth(spans, area, grid.first_row - bool(grid.header))
-        if depth > 1 and not grid.is_form:
-            grid = split_grid(own, header_rows=depth)
+        grid = split_grid_by(rows, area, partial(_header_depth, spans))
         yield with_notes(grid, rows, area)
 
 
