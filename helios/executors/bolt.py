@@ -6,8 +6,7 @@ what keeps queries from writing; where the server's EXPLAIN tells what a query d
 that may only read belongs to it.
 """
 
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
@@ -15,15 +14,12 @@ from helios.executors.address import BOLT_SCHEMES, read_address, shown
 from helios.executors.base import Deadline, Language, Limits, NativeQuery, ResultSet
 from helios.executors.cypher.growth import check_growth
 from helios.executors.cypher.guard import CheckedQuery, can_limit, check, nesting
-from helios.executors.cypher.hidden import HiddenGraph, hidden_graph, occurrences
 from helios.executors.cypher.render import Renderer
 from helios.executors.pool import Engine, WorkerPool
 from helios.executors.values import Value
 
 PRIVILEGES = "SHOW USER PRIVILEGES YIELD access, action WHERE access = 'GRANTED' RETURN DISTINCT action ORDER BY action"
 """What Neo4j's editions with roles say of the user who asks."""
-LABELS = "CALL db.labels() YIELD label RETURN label"
-TYPES = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
 READING = ("access", "execute", "load", "match", "read", "show_constraint", "show_index", "traverse")
 """Actions that change nothing, or that the guard leaves no way to."""
 
@@ -42,9 +38,7 @@ class BoltExecutor:
         database: str | None = None,
         limits: Limits | None = None,
         connections: int = 4,
-        seen: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`seen`: labels and types to `include`, and these and properties to `exclude`, where not all may be seen."""
         self.uri = shown(uri)
         """The address as it may be shown."""
         try:
@@ -53,33 +47,25 @@ class BoltExecutor:
             raise SourceUnavailable(f"{self.uri}: not the address of a Bolt server ({error})") from None
         self.database = database
         self.limits = limits or Limits()
-        self._seen = seen
-        self._hidden: HiddenGraph | None = None
-        self._lock = threading.Lock()
-        options: dict[str, object] = {"uri": uri, "user": user, "password": password, "database": database}
-        options["hidden"] = list(seen.get("exclude", ())) if seen else []
+        options = {"uri": uri, "user": user, "password": password, "database": database}
         engine = Engine("helios.executors.bolt_session:open_session", options, network=True)
         self._pool = WorkerPool(engine, size=connections)
 
     def check(self, query: NativeQuery) -> None:
-        """The guard alone: QueryRejected for what it does not let pass, or what could reach what is hidden."""
-        checked = self._checked(query)
-        if self._seen:
-            with nesting():
-                HiddenGraph(tuple(self._seen.get("exclude", ()))).restricted(checked.query)
+        """The guard alone: QueryRejected for what is not on the allow-list or may fill the server's memory."""
+        self._checked(query)
 
     def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
         """Guard and run a query; `limits` are the source's own where None."""
         limits = limits or self.limits
         deadline = Deadline.after(limits.timeout)
         checked = self._checked(query)
-        hidden = self._hiding(limits, deadline) if self._seen else None
         with nesting():
-            text = Renderer().query(checked.query if hidden is None else hidden.restricted(checked.query))
+            text = Renderer().query(checked.query)
         if can_limit(checked):  # one row more than may be kept tells that there are more
             text += f" LIMIT {limits.max_rows + 1}"
         given = {name: query.parameters[name] for name in checked.parameters}
-        result = replace(self._asked(text, given, limits, deadline), rewritten=bool(self._seen))
+        result = self._asked(text, given, limits, deadline)
         columns = checked.query.columns
         return result if columns is None else replace(result, columns=columns)
 
@@ -98,32 +84,6 @@ class BoltExecutor:
     def close(self) -> None:
         """End all connections; a query under way ends with SourceUnavailable."""
         self._pool.close()
-
-    def _hiding(self, limits: Limits, deadline: Deadline) -> HiddenGraph:
-        """What is hidden, by the names that the graph has; SourceUnavailable for a name that fits nothing."""
-        with self._lock:
-            if self._hidden is None:
-                assert self._seen is not None
-                labels, types = (self._names(text, limits, deadline) for text in (LABELS, TYPES))
-                hidden = hidden_graph(self._seen, labels, types)
-                for pattern in hidden.exclude:
-                    self._check_property(pattern, occurrences(pattern, labels, types), limits, deadline)
-                self._hidden = hidden
-            return self._hidden
-
-    def _names(self, text: str, limits: Limits, deadline: Deadline) -> tuple[str, ...]:
-        try:
-            rows = self._asked(text, {}, limits, deadline, explain=False).rows
-        except QueryFailed as error:
-            said = f"{self.uri}: `access` needs the names of labels and types, which the server does not tell ({error})"
-            raise SourceUnavailable(said) from None
-        return tuple(str(name) for (name,) in rows)
-
-    def _check_property(self, pattern: str, texts: Sequence[str], limits: Limits, deadline: Deadline) -> None:
-        """SourceUnavailable where no query finds a property: a slip would leave open what should be closed."""
-        given = {"name": pattern.partition(".")[2].lower()}
-        if texts and not any(self._asked(text, given, limits, deadline, explain=False).rows for text in texts):
-            raise SourceUnavailable(f"{self.uri}: access: there is no property {pattern!r} in the graph")
 
     def _asked(
         self, text: str, given: Mapping[str, Value], limits: Limits, deadline: Deadline, *, explain: bool = True

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from helios.errors import QueryFailed, QueryRejected, QueryTimeout, SourceError, SourceUnavailable
 from helios.executors.address import shown
-from helios.executors.cypher.seen import fits
 from helios.executors.values import GraphNode, GraphPath, GraphRelationship, Value
 
 if TYPE_CHECKING:
@@ -50,13 +49,11 @@ def open_session(options: Mapping[str, Any]) -> "BoltSession":
 class BoltSession:
     """A connection to one database of a server, made anew after an error."""
 
-    def __init__(self, uri: str, user: str, password: str, database: str | None, hidden: Sequence[str] = ()) -> None:
-        """`hidden`: patterns of properties that no value may hold, among others."""
+    def __init__(self, uri: str, user: str, password: str, database: str | None) -> None:
         self._uri = uri
         self._shown = shown(uri)
         self._auth = (user, password) if user else None
         self._database = database
-        self._hidden = tuple(pattern for pattern in hidden if "." in pattern)
         self._driver: Driver | None = None
         self._explains: bool | None = None
         self._read: OrderedDict[str, None] = OrderedDict()
@@ -84,7 +81,7 @@ class BoltSession:
                     result = transaction.run(text, given)
                     yield list(result.keys())
                     for record in result:
-                        yield [_value(value, self._hidden) for value in record.values()]
+                        yield [_value(value) for value in record.values()]
                 finally:
                     transaction.close()
         except Exception as error:  # noqa: BLE001 - what a server sends may break the driver anywhere
@@ -185,46 +182,37 @@ def _operators(plan: Mapping[str, Any] | None) -> Iterator[str]:
         pending.extend(part.get("children") or [])
 
 
-def _value(value: Any, hidden: tuple[str, ...]) -> Value:
-    """A value of the driver's as one of ours, without hidden properties; what we lack as text."""
+def _value(value: Any) -> Value:
+    """A value of the driver's as one of ours; what we lack as text."""
     from neo4j import graph, time
 
     match value:
         case graph.Node():
-            return _node(value, hidden)
+            return _node(value)
         case graph.Relationship():
-            return _relationship(value, hidden)
+            return _relationship(value)
         case graph.Path():
-            nodes = tuple(_node(node, hidden) for node in value.nodes)
-            return GraphPath(nodes, tuple(_relationship(each, hidden) for each in value.relationships))
+            return GraphPath(tuple(map(_node, value.nodes)), tuple(map(_relationship, value.relationships)))
         case time.Date() | time.DateTime() | time.Time():
             return value.to_native()
         case None | bool() | int() | float() | str() | bytes():
             return value
         case dict():
-            return {str(key): _value(item, hidden) for key, item in value.items()}
+            return {str(key): _value(item) for key, item in value.items()}
         case list() | tuple() if type(value) in (list, tuple):
-            return [_value(item, hidden) for item in value]
+            return [_value(item) for item in value]
     return str(value)
 
 
-def _node(node: Any, hidden: tuple[str, ...]) -> GraphNode:
-    labels = tuple(sorted(node.labels))
-    return GraphNode(node.element_id, labels, _properties(node, labels, hidden))
+def _node(node: Any) -> GraphNode:
+    properties = {key: _value(value) for key, value in node.items()}
+    return GraphNode(node.element_id, tuple(sorted(node.labels)), properties)
 
 
-def _relationship(relationship: Any, hidden: tuple[str, ...]) -> GraphRelationship:
+def _relationship(relationship: Any) -> GraphRelationship:
     start, end = (node.element_id if node is not None else "" for node in relationship.nodes)
-    return GraphRelationship(relationship.type, start, end, _properties(relationship, (relationship.type,), hidden))
-
-
-def _properties(owner: Any, names: Sequence[str], hidden: tuple[str, ...]) -> dict[str, Value]:
-    """The properties of a node or a relationship, of these labels or this type, that may be seen."""
-    return {
-        key: _value(value, hidden)
-        for key, value in owner.items()
-        if not any(fits(f"{name}.{key}", hidden) for name in names or ("",))
-    }
+    properties = {key: _value(value) for key, value in relationship.items()}
+    return GraphRelationship(relationship.type, start, end, properties)
 
 
 def _listed(value: Any) -> Any:

@@ -12,9 +12,6 @@ Names are compared without capitals; `*` and `?` stand for any characters and fo
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Self
-
-from pydantic import model_validator
 
 from helios.config import Section
 from helios.errors import QueryRejected, SourceUnavailable
@@ -78,19 +75,6 @@ class GraphAccess(Section):
             key: tuple(_written_out(name, prefixes) for name in getattr(self, key))
             for key in ("include", "exclude", "mask")
         }
-
-
-class ServerGraphAccess(GraphAccess):
-    """What may be seen of a property graph on a server: labels and types, and what is left out of their properties."""
-
-    @model_validator(mode="after")
-    def _can_be_held(self) -> Self:
-        """A server is only asked for what may be seen: values cannot be made tokens there."""
-        if self.mask:
-            raise ValueError("a server's values cannot be masked: exclude these properties")
-        if named := [name for name in self.include if "." in name]:
-            raise ValueError(f"include names labels and relationship types here, and {named[0]!r} is a property")
-        return self
 
 
 def _written_out(name: str, prefixes: Mapping[str, str]) -> str:

@@ -22,7 +22,6 @@ def open_source(name: str, spec: SourceSpec, folder: Path, cache: SourceCache) -
     assert isinstance(spec, BoltSpec)
     password = secret(spec.password_env, source=name) or ""
     executor = BoltExecutor(
-        spec.url, user=spec.user or "", password=password, database=spec.database, limits=spec.limits,
-        seen=spec.access.seen({}),
-    )  # fmt: skip
+        spec.url, user=spec.user or "", password=password, database=spec.database, limits=spec.limits
+    )
     return BoltSource(name, executor, description=spec.description, cache=cache)

@@ -22,7 +22,7 @@ from helios.config import Section
 from helios.errors import ConfigError, SourceUnavailable
 from helios.executors.address import BOLT_SCHEMES, read_address
 from helios.executors.base import Limits
-from helios.sources.access import Access, GraphAccess, ServerGraphAccess
+from helios.sources.access import Access, GraphAccess
 from helios.sources.kinds import kind_named, kind_names
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -206,8 +206,6 @@ class BoltSpec(SourceSpec):
     user: str | None = None
     password_env: EnvironmentName | None = None
     database: str | None = None
-    access: ServerGraphAccess = ServerGraphAccess()
-    """Which labels, relationship types and properties may be seen."""
 
 
 class OpenSearchSpec(SourceSpec):

@@ -237,16 +237,6 @@ def test_a_slip_in_the_access_of_a_graph_closes_it(seen):
         seen("{rows: {Person: 'salary < 1'}}", "MATCH (n) RETURN n")
 
 
-@pytest.mark.parametrize(
-    ("access", "said"), [("mask: [A.b]", "cannot be masked"), ("include: [A, B.c]", "'B.c' is a property")]
-)
-def test_what_a_server_cannot_be_held_to_is_no_access(tmp_path: Path, access: str, said: str) -> None:
-    spec = f"{{kind: bolt, url: 'bolt://127.0.0.1:1', access: {{{access}}}}}"
-    (tmp_path / "sources.yaml").write_text(f"sources:\n  people: {spec}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=said):
-        Registry.open(tmp_path / "sources.yaml")
-
-
 @pytest.mark.parametrize(("access", "shown"), [("mask: [Person.ssn]", True), ("exclude: [Person.ssn]", False)])
 def test_a_key_that_may_not_be_seen_still_tells_nodes_apart(tmp_path: Path, access: str, shown: bool):
     import ladybug
