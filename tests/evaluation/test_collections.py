@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def test_answers_are_documents_without_the_titles_of_their_questions(tmp_path: P
     site = tmp_path / "data" / "stackexchange"
     site.mkdir(parents=True)
     database = tmp_path / "site.sqlite"
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE TABLE posts (id, post_type_id, title, body)")
         rows = [(1, 1, "Why?", "Tell me"), (2, 2, None, "Because"), (3, 2, None, "No idea")]
         connection.executemany("INSERT INTO posts VALUES (?, ?, ?, ?)", rows)

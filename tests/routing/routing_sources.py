@@ -4,6 +4,7 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
@@ -81,7 +82,7 @@ class SmallDatabase(SmallSource):
     def __init__(self, name: str, path: Path, tables: dict[str, tuple[list[str], list[tuple]]]) -> None:
         self.path = path
         values, schemas = [], []
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             for table, (columns, rows) in tables.items():
                 connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
                 marks = ", ".join("?" * len(columns))

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def client(server: Server) -> Iterator[httpx.Client]:
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of sources: a small shop in SQLite, and one whose database is gone."""
     folder = tmp_path_factory.mktemp("sources")
-    with sqlite3.connect(folder / "shop.sqlite") as shop:
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as shop, shop:
         shop.executescript(
             "CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT);"
             "CREATE TABLE invoice (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customer (id), total REAL);"

@@ -5,6 +5,7 @@ import inspect
 import re
 import sqlite3
 import time
+from contextlib import closing
 from typing import get_type_hints
 
 import httpx
@@ -31,7 +32,7 @@ TYPES = {
 def served(start_server, sample_index, tmp_path_factory):
     """A server with a copy of the sample index and a small database."""
     root = tmp_path_factory.mktemp("client")
-    with sqlite3.connect(root / "shop.sqlite") as shop:
+    with closing(sqlite3.connect(root / "shop.sqlite")) as shop, shop:
         shop.execute("CREATE TABLE invoice (id INTEGER PRIMARY KEY, total REAL)")
         shop.execute("INSERT INTO invoice VALUES (1, 120.5)")
     shop.close()

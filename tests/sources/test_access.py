@@ -5,6 +5,7 @@ import json
 import sqlite3
 import stat
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def place(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     match request.param:
         case "sqlite":
-            with sqlite3.connect(folder / "shop.sqlite") as connection:
+            with closing(sqlite3.connect(folder / "shop.sqlite")) as connection, connection:
                 connection.executescript(SCHEMA)
             connection.close()
             yield {"kind": "sqlite", "path": str(folder / "shop.sqlite")}
@@ -349,7 +350,7 @@ def test_a_slip_closes_the_source(tmp_path, place, monkeypatch, access, said):
 
 
 def test_a_change_of_access_leaves_nothing_kept(tmp_path):
-    with sqlite3.connect(tmp_path / "shop.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection, connection:
         connection.executescript(SCHEMA)
     connection.close()
     path = tmp_path / "sources.yaml"
@@ -391,7 +392,7 @@ def test_secrets_in_addresses_are_refused(values, said):
 
 
 def test_the_command_shows_and_checks_it(tmp_path, monkeypatch):
-    with sqlite3.connect(tmp_path / "shop.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection, connection:
         connection.executescript(SCHEMA)
     connection.close()
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ SPENDERS_QUERY = (
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    with sqlite3.connect(tmp_path / "shop.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection, connection:
         connection.executescript(SCHEMA)
     connection.close()
     (tmp_path / "helios-sources.yaml").write_text("sources:\n  shop: {kind: sqlite, path: shop.sqlite}\n")

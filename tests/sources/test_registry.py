@@ -5,6 +5,7 @@ import os
 import sqlite3
 import string
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ SPEC = st.one_of(
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     path = tmp_path / "singers.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(
             "CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO singer VALUES (1, 'Ole Group')"
         )
@@ -252,7 +253,7 @@ def test_descriptors_are_kept_until_the_data_changes(tmp_path: Path, database: P
         source = registry.source("a")
         assert source.descriptor() == descriptor
         assert source._opened is None  # it came from disk
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("INSERT INTO singer VALUES (2, 'Nora Group')")
     connection.close()
     with Registry.open(path) as registry:
@@ -269,7 +270,7 @@ def test_a_refresh_elsewhere_is_seen(tmp_path: Path, database: Path):
         registry.add("a", {"kind": "sqlite", "path": database.name})
         source = registry.source("a")
         assert source.descriptor().schema.tables[0].row_count == 1
-        with sqlite3.connect(database) as connection:
+        with closing(sqlite3.connect(database)) as connection, connection:
             connection.execute("INSERT INTO singer VALUES (2, 'Nora Group')")
         connection.close()
         assert source.descriptor().schema.tables[0].row_count == 1

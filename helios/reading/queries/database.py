@@ -12,6 +12,7 @@ from datetime import date
 from itertools import chain
 from threading import Lock
 from time import monotonic
+from weakref import finalize
 
 import numpy as np
 
@@ -57,6 +58,7 @@ class TableDatabase:
         self._descriptor = Descriptor(self.name, self.kind, self.language, schema, "")
         self._values = ValueLookup.build(self._stored())
         self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        finalize(self, self._connection.close)  # those that nobody keeps any more are still asked by whoever has them
         self._lock = Lock()
         for name, sheet in self.sheets.items():
             self._fill(name, sheet)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_the_engine_says_what_is_wrong(executor):
 
 def test_a_table_that_comes_later_can_be_read(tmp_path):
     path = tmp_path / "later.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE a (x)")
     executor = SqliteExecutor(path, workers=1)
     try:
@@ -208,7 +209,7 @@ def test_what_another_process_writes_is_seen(tmp_path):
 
 def test_a_file_in_the_place_of_another_is_read(tmp_path):
     for number, name in enumerate(("a.sqlite", "b.sqlite")):
-        with sqlite3.connect(tmp_path / name) as connection:
+        with closing(sqlite3.connect(tmp_path / name)) as connection, connection:
             connection.execute(f"CREATE TABLE a AS SELECT {number} AS x")
         connection.close()
     executor = SqliteExecutor(tmp_path / "a.sqlite", workers=1)
@@ -245,7 +246,7 @@ def test_a_database_with_a_write_ahead_log_is_read(tmp_path, open_writer):
 def test_a_hostile_view_is_refused_by_the_engine(tmp_path):
     """The guard sees only the view's name; the authorizer sees what it does."""
     path = tmp_path / "view.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE VIEW v AS SELECT load_extension('/nowhere.so')")
         connection.execute("CREATE VIEW w AS SELECT file FROM pragma_database_list")
     connection.close()
@@ -310,7 +311,7 @@ def test_where_a_full_text_table_keeps_its_data_is_refused(executor, text):
 
 
 def test_a_view_over_the_data_of_a_full_text_table_is_refused(tmp_path):
-    with sqlite3.connect(tmp_path / "v.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "v.sqlite")) as connection, connection:
         connection.executescript("CREATE VIRTUAL TABLE d USING fts5(t); CREATE VIEW v AS SELECT * FROM d_content;")
     executor = SqliteExecutor(tmp_path / "v.sqlite", workers=1)
     try:

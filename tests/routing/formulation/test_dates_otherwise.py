@@ -1,6 +1,7 @@
 """Days that do not begin with the year: which columns hold them, and that they compare as days."""
 
 import sqlite3
+from contextlib import closing
 from datetime import date, timedelta
 
 import pytest
@@ -29,7 +30,7 @@ QUESTIONS = {
 
 @pytest.fixture(params=FORMS)
 def orders(request, tmp_path):
-    with sqlite3.connect(tmp_path / "orders.sqlite") as database:
+    with closing(sqlite3.connect(tmp_path / "orders.sqlite")) as database, database:
         database.execute(
             f"CREATE TABLE orders (order_id INTEGER PRIMARY KEY, placed_on {FORMS[request.param]}, cost REAL)"
         )
@@ -49,7 +50,7 @@ def test_all_forms_get_the_same_answers(orders):
 
 
 def test_a_year_that_no_date_holds_is_no_amount(tmp_path):
-    with sqlite3.connect(tmp_path / "stock.sqlite") as database:
+    with closing(sqlite3.connect(tmp_path / "stock.sqlite")) as database, database:
         database.execute("CREATE TABLE items (item_id INTEGER PRIMARY KEY, name TEXT, price REAL)")
         database.executemany("INSERT INTO items VALUES (?, ?, ?)", [(1, "bolt", 2024.0), (2, "nut", 3.5)])
     database.close()

@@ -5,6 +5,7 @@ import random
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from urllib.parse import quote
@@ -144,7 +145,7 @@ def test_most_questions_have_the_rows_of_their_sql(graphs, generator, style):
 )
 def test_a_percentage_counts_rows_without_the_value_too(graphs, generator, style, question, percentage):
     best = generator.formulate(question, graphs[f"print_shop_{style}"])[0]
-    with sqlite3.connect(":memory:") as database:
+    with closing(sqlite3.connect(":memory:")) as database, database:
         database.executescript((DATABASES / "print_shop.sql").read_text(encoding="utf-8"))
         expected = database.execute(f"SELECT {percentage}").fetchone()
     found = graphs[f"print_shop_{style}"].execute(best.query)
