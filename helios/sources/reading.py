@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from helios.errors import QueryFailed, SourceUnavailable
 from helios.executors.sql.data_files import allowed_paths, select_from
+from helios.executors.sql.sqlite_file import FileState
 from helios.executors.values import Value
 
 
@@ -19,20 +20,16 @@ def open_sqlite(options: Mapping[str, Any]) -> "SqliteReading":
     path = options["path"]
     if not Path(path).is_file():
         raise SourceUnavailable(f"{path}: no such file")
-    problem: sqlite3.Error | None = None
-    for mode in ("mode=ro", "mode=ro&immutable=1"):  # the second for a WAL file whose folder cannot be written
-        try:
-            connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
-            connection.execute("PRAGMA query_only = 1")
-            connection.execute("PRAGMA trusted_schema = 0")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            connection.text_factory = lambda data: data.decode("utf-8", "replace")
-            return SqliteReading(connection)
-        except sqlite3.Error as error:
-            problem = error
-        if Path(f"{path}-wal").exists():
-            break
-    raise SourceUnavailable(f"{path}: cannot be read as SQLite ({problem})")
+    try:
+        mode = "mode=ro&immutable=1" if FileState.of(Path(path)).immutable else "mode=ro"
+        connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
+        connection.execute("PRAGMA query_only = 1")
+        connection.execute("PRAGMA trusted_schema = 0")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except (sqlite3.Error, OSError) as error:
+        raise SourceUnavailable(f"{path}: cannot be read as SQLite ({error})") from None
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    return SqliteReading(connection)
 
 
 class SqliteReading:

@@ -1,6 +1,7 @@
 """Relational sources over real SQLite and DuckDB files: schema, samples, lookup, guarded queries."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,6 +123,38 @@ def test_a_wal_file_in_a_folder_that_is_read_only(tmp_path: Path):
         assert "t" in tables_of(open_relational(tmp_path, kind="sqlite", path="wal.sqlite"))
     finally:
         tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("left", [(), ("-wal", "-shm"), ("-wal",)])
+def test_a_wal_file_that_nobody_writes_is_read_and_nothing_is_left_beside_it(tmp_path: Path, left: tuple[str, ...]):
+    """A reader may write nothing: what SQLite makes to lock such a file would lie there empty, and keep others out."""
+    path = tmp_path / "wal.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("CREATE TABLE t (a TEXT)")
+        connection.execute("INSERT INTO t VALUES ('x')")
+        connection.commit()
+    for ending in left:
+        (tmp_path / f"wal.sqlite{ending}").touch()
+    before = sorted(tmp_path.iterdir())
+    source = open_relational(tmp_path, kind="sqlite", path="wal.sqlite")
+    assert "t" in tables_of(source)
+    assert source.execute(NativeQuery(Language.SQL, "SELECT a FROM t")).rows == (("x",),)
+    source.close()
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_wal_file_that_is_being_written_is_read_with_its_log(tmp_path: Path):
+    path = tmp_path / "wal.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("CREATE TABLE t (a TEXT)")
+        connection.execute("INSERT INTO t VALUES ('x')")
+        connection.commit()
+        source = open_relational(tmp_path, kind="sqlite", path="wal.sqlite")
+        assert "t" in tables_of(source)
+        assert source.execute(NativeQuery(Language.SQL, "SELECT a FROM t")).rows == (("x",),)
+        source.close()
 
 
 def test_comments_of_definitions():

@@ -4,11 +4,9 @@ The file is opened read-only, `query_only` is on, the authorizer knows what may 
 nothing can be attached, lengths and memory are limited, temporary data stays in memory.
 """
 
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -21,6 +19,7 @@ from uuid import UUID
 from helios.errors import QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.sql.access import token
 from helios.executors.sql.functions import SQLITE, SQLITE_OPERATORS, SYSTEM_PREFIXES, SYSTEM_TABLES
+from helios.executors.sql.sqlite_file import FileState
 from helios.executors.values import Value
 
 CACHE_KIB = 16 * 1024
@@ -60,25 +59,6 @@ def open_session(options: Mapping[str, Any]) -> "SqliteSession":
         raise SourceUnavailable(f"{path} cannot be opened as a SQLite database: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _FileState:
-    """Which file it is and how it must be read; of one that is read without locks, also how it was written last."""
-
-    immutable: bool
-    """In WAL mode and without a log: to read it with locks would mean to write one."""
-    stamp: tuple[int, ...]
-
-    @classmethod
-    def of(cls, path: Path) -> "_FileState":
-        with path.open("rb") as file:
-            header = file.read(20)
-            status = os.fstat(file.fileno())
-        log = path.with_name(path.name + "-wal")
-        immutable = header[18:20] == b"\x02\x02" and not log.exists()
-        stamp = (status.st_dev, status.st_ino)
-        return cls(immutable, (*stamp, status.st_size, status.st_mtime_ns) if immutable else stamp)
-
-
 class SqliteSession:
     """An open database inside a worker; it is opened anew where its file is another one than before."""
 
@@ -86,7 +66,7 @@ class SqliteSession:
         self._path = path
         self._closed = tuple(pattern.casefold() for pattern in closed)
         self._max_memory = max_memory
-        self._state = _FileState.of(path)
+        self._state = FileState.of(path)
         self._connection = _connect(path, max_memory, immutable=self._state.immutable)
         self._open = TABLES | (SYSTEM_TABLES["sqlite"] if system_tables else frozenset())
         self._tables: frozenset[str] = frozenset()
@@ -108,7 +88,7 @@ class SqliteSession:
     def _follow(self) -> None:
         """Open the file anew where another process has written it, or put another one in its place."""
         try:
-            state = _FileState.of(self._path)
+            state = FileState.of(self._path)
             if state == self._state:
                 return
             connection = _connect(self._path, self._max_memory, immutable=state.immutable)
@@ -121,7 +101,7 @@ class SqliteSession:
     def _unchanged(self, rows: Iterator[Sequence[Value]]) -> Iterator[Sequence[Value]]:
         """Rows of a file that is read without locks: QueryFailed where somebody wrote it meanwhile."""
         yield from rows
-        if _FileState.of(self._path) != self._state:
+        if FileState.of(self._path) != self._state:
             raise QueryFailed("another process wrote the database while the query read it; ask again")
 
     def _run(self, text: str, parameters: Mapping[str, Value]) -> tuple[Sequence[str], Iterator[Sequence[Value]]]:

@@ -162,8 +162,9 @@ def test_the_engine_says_what_is_wrong(executor):
 
 def test_a_table_that_comes_later_can_be_read(tmp_path):
     path = tmp_path / "later.sqlite"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE a (x)")
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE a (x)")
+    connection.commit()
     executor = SqliteExecutor(path, workers=1)
     try:
         assert executor.execute(sql("SELECT count(*) FROM a")).rows == ((0,),)
