@@ -125,8 +125,8 @@ def test_a_wal_file_in_a_folder_that_is_read_only(tmp_path: Path):
         tmp_path.chmod(0o700)
 
 
-@pytest.mark.parametrize("left", [(), ("-wal", "-shm"), ("-wal",)])
-def test_a_wal_file_that_nobody_writes_is_read_and_nothing_is_left_beside_it(tmp_path: Path, left: tuple[str, ...]):
+@pytest.mark.parametrize("left", [{}, {"-wal": b"", "-shm": b""}, {"-wal": b""}, {"-shm": b"x" * 32768}], ids=str)
+def test_a_wal_file_that_nobody_writes_is_read_and_nothing_is_left_beside_it(tmp_path: Path, left: dict[str, bytes]):
     """A reader may write nothing: what SQLite makes to lock such a file would lie there empty, and keep others out."""
     path = tmp_path / "wal.sqlite"
     with closing(sqlite3.connect(path)) as connection:
@@ -134,8 +134,8 @@ def test_a_wal_file_that_nobody_writes_is_read_and_nothing_is_left_beside_it(tmp
         connection.execute("CREATE TABLE t (a TEXT)")
         connection.execute("INSERT INTO t VALUES ('x')")
         connection.commit()
-    for ending in left:
-        (tmp_path / f"wal.sqlite{ending}").touch()
+    for ending, content in left.items():
+        (tmp_path / f"wal.sqlite{ending}").write_bytes(content)
     before = sorted(tmp_path.iterdir())
     source = open_relational(tmp_path, kind="sqlite", path="wal.sqlite")
     assert "t" in tables_of(source)

@@ -24,6 +24,6 @@ class FileState:
 
 
 def _is_logged(path: Path) -> bool:
-    """Whether a log has pages, or somebody keeps an index of it; both may lie there empty when a reader has failed."""
-    beside = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
-    return any(file.exists() and file.stat().st_size for file in beside)
+    """Whether there is a log with pages, or with an index that somebody keeps; a failed reader leaves both empty."""
+    log, index = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
+    return log.exists() and any(file.stat().st_size for file in (log, index) if file.exists())
