@@ -174,6 +174,11 @@ class SourceFile:
         """The bytes as they lie on disk."""
         return self.path.open("rb", buffering=HEAD_BYTES) if self.content is None else io.BytesIO(self.content)
 
+    def reached(self, part: int, whole: int) -> None:
+        """Say how far a reader that jumps about has come; what lies in an archive is counted by the archive."""
+        if not self.depth:
+            self.position.consumed = self.size * min(part, whole) // max(1, whole)
+
     def seekable(self) -> BinaryIO:
         """The unpacked content for a parser that jumps about in it; RecordError if it is damaged or too much."""
         if not self.depth:

@@ -1,7 +1,8 @@
 """Relational sources over real SQLite and DuckDB files: schema, samples, lookup, guarded queries."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,36 +126,39 @@ def test_a_wal_file_in_a_folder_that_is_read_only(tmp_path: Path):
         tmp_path.chmod(0o700)
 
 
-@pytest.mark.parametrize("left", [{}, {"-wal": b"", "-shm": b""}, {"-wal": b""}, {"-shm": b"x" * 32768}], ids=str)
-def test_a_wal_file_that_nobody_writes_is_read_and_nothing_is_left_beside_it(tmp_path: Path, left: dict[str, bytes]):
-    """A reader may write nothing: what SQLite makes to lock such a file would lie there empty, and keep others out."""
-    path = tmp_path / "wal.sqlite"
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """A table in WAL mode, as long as somebody has it open to write."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = wal")
         connection.execute("CREATE TABLE t (a TEXT)")
         connection.execute("INSERT INTO t VALUES ('x')")
         connection.commit()
+        yield
+
+
+def reads(folder: Path) -> None:
+    """The table is described, and asked."""
+    with closing(open_relational(folder, kind="sqlite", path="wal.sqlite")) as source:
+        assert "t" in tables_of(source)
+        assert source.execute(NativeQuery(Language.SQL, "SELECT a FROM t")).rows == (("x",),)
+
+
+@pytest.mark.parametrize("left", [{}, {"-wal": b"", "-shm": b""}, {"-wal": b""}, {"-shm": b"x" * 32768}], ids=str)
+def test_a_wal_file_that_nobody_writes_is_read_and_nothing_is_left_beside_it(tmp_path: Path, left: dict[str, bytes]):
+    """A reader may write nothing: what SQLite makes to lock such a file would lie there empty, and keep others out."""
+    with written(tmp_path / "wal.sqlite"):
+        pass
     for ending, content in left.items():
         (tmp_path / f"wal.sqlite{ending}").write_bytes(content)
     before = sorted(tmp_path.iterdir())
-    source = open_relational(tmp_path, kind="sqlite", path="wal.sqlite")
-    assert "t" in tables_of(source)
-    assert source.execute(NativeQuery(Language.SQL, "SELECT a FROM t")).rows == (("x",),)
-    source.close()
+    reads(tmp_path)
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_wal_file_that_is_being_written_is_read_with_its_log(tmp_path: Path):
-    path = tmp_path / "wal.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = wal")
-        connection.execute("CREATE TABLE t (a TEXT)")
-        connection.execute("INSERT INTO t VALUES ('x')")
-        connection.commit()
-        source = open_relational(tmp_path, kind="sqlite", path="wal.sqlite")
-        assert "t" in tables_of(source)
-        assert source.execute(NativeQuery(Language.SQL, "SELECT a FROM t")).rows == (("x",),)
-        source.close()
+    with written(tmp_path / "wal.sqlite"):
+        reads(tmp_path)
 
 
 def test_comments_of_definitions():

@@ -136,5 +136,5 @@ def _of_parquet(source: SourceFile) -> Iterator[Numbered]:
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
             for record in batch.to_pylist():
                 number += 1
-                source.position.consumed = source.size * number // file.metadata.num_rows
+                source.reached(number, file.metadata.num_rows)
                 yield number, record

@@ -49,8 +49,7 @@ def _read_records(source: SourceFile, file: pq.ParquetFile, rejection: Rejection
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         for value in batch.to_pylist():
             number += 1
-            if not source.depth:
-                source.position.consumed = source.size * number // file.metadata.num_rows
+            source.reached(number, file.metadata.num_rows)
             try:
                 yield Parsed(parse_record(value, budget=source.budget), number)
             except RecordShapeError as error:
@@ -72,8 +71,7 @@ def _read_table(source: SourceFile, file: pq.ParquetFile) -> Iterator[Parsed]:
     length = number = 0
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
         if len(rows) * len(names) > PIECE_CELLS or length > _PIECE_TEXT:
-            if not source.depth:
-                source.position.consumed = source.size * number // total
+            source.reached(number, total)
             yield Parsed(shaped_table(source.base_id, source.title, names, rows, budget=source.budget), more=True)
             rows, length = [], 0
         columns = [[_text(value) for value in column.to_pylist()] for column in batch.columns]

@@ -83,30 +83,30 @@ class Parser(ExpressionParser):
 
     def _search(self) -> str | None:
         """`SHORTEST 2`, `SHORTEST 2 GROUPS`, `ALL SHORTEST`, `ANY SHORTEST`, `ANY` or `ANY 2`, with PATH or PATHS."""
-        found: str | None = None
         if self.skip_words("ALL", "SHORTEST"):
-            found = "ALL SHORTEST"
+            word, search = "ALL", "ALL SHORTEST"
         elif self.skip_words("ANY", "SHORTEST"):
-            found = "SHORTEST 1"
-        elif self.is_word("SHORTEST", "ANY"):
-            word = found = self.take().word
-            if self.token.kind == Kind.NUMBER:
-                count = self.number("a number of paths")
-                if not 1 <= count <= MAX_PATHS:
-                    raise QueryRejected(f"{word} takes 1 to {MAX_PATHS} paths", f"{word} {count}")
-                found = f"{word} {count}"
-            if not self.skip_words("PATHS"):
-                self.skip_words("PATH")
-            if word == "SHORTEST" and (self.skip_words("GROUPS") or self.skip_words("GROUP")):
-                return f"{found} GROUPS" if found != word else "SHORTEST 1 GROUPS"
-            if found == "SHORTEST":
-                self.fail("how many shortest paths")
-            return found
-        elif not self.skip_words("ALL"):
+            word, search = "ANY", "SHORTEST 1"
+        elif self.is_word("ALL", "ANY", "SHORTEST"):
+            word = search = self.take().word
+            search += self._path_count(word) if word != "ALL" else ""
+        else:
             return None
-        if not self.skip_words("PATHS"):
-            self.skip_words("PATH")
-        return found
+        _ = self.skip_words("PATHS") or self.skip_words("PATH")
+        grouped = word == "SHORTEST" and (self.skip_words("GROUPS") or self.skip_words("GROUP"))
+        if search == "SHORTEST" and not grouped:
+            self.fail("how many shortest paths")
+        search = "SHORTEST 1" if search == "SHORTEST" else search
+        return None if search == "ALL" else search + (" GROUPS" if grouped else "")
+
+    def _path_count(self, word: str) -> str:
+        """How many paths a search wants, a blank before it; nothing where it does not say."""
+        if self.token.kind != Kind.NUMBER:
+            return ""
+        count = self.number("a number of paths")
+        if not 1 <= count <= MAX_PATHS:
+            raise QueryRejected(f"{word} takes 1 to {MAX_PATHS} paths", f"{word} {count}")
+        return f" {count}"
 
     def _chain(self) -> tuple[tuple[s.Node, ...], tuple[s.Relationship | s.Group, ...]]:
         """Nodes and what lies between them; beside a group a node may go without saying."""
@@ -247,17 +247,13 @@ class Parser(ExpressionParser):
         if name.lower() not in PROCEDURES:
             raise QueryRejected("this procedure is not allowed", f"CALL {name}")
         self.expect_symbol("(")
-        arguments: list[s.Expression] = []
-        while not self.skip_symbol(")"):
-            if arguments:
-                self.expect_symbol(",")
-            arguments.append(self.expression())
+        arguments = self._listed(")")
         self.expect_words("YIELD")
         yields = [self._yielded()]
         while self.skip_symbol(","):
             yields.append(self._yielded())
         where = self.expression() if self.skip_words("WHERE") else None
-        return s.CallProcedure(name.lower(), tuple(arguments), tuple(yields), where)
+        return s.CallProcedure(name.lower(), arguments, tuple(yields), where)
 
     def _yielded(self) -> tuple[str, str | None]:
         column = self.name("a column of the procedure")
