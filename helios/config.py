@@ -62,6 +62,8 @@ class SearchSettings(Section):
     """Time for one question, after which stages leave out what they can and say so; None is no limit."""
     context_share: float = Field(default=0.5, ge=0.0, le=1.0)
     """The question's own share where a search is given a context (`--context`); 1 leaves the context out."""
+    augmenter: str | None = None
+    """Folder of an augmenter (`helios train augment`), for questions with a context over texts that no row links to."""
     ranker: str | None = None
     """Folder of a trained ranking, or `none` for the fused score alone; None is the one inside the package."""
 

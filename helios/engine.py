@@ -50,6 +50,7 @@ from helios.types import Evidence, EvidenceEdge
 if TYPE_CHECKING:
     from helios.augment.context import Context
     from helios.augment.encoding import ColumnWeights
+    from helios.augment.model import AugmentModel
     from helios.llm.budget import Budget
     from helios.models.encoder import TokenEncoder
     from helios.reading.base import Answer, Reader
@@ -153,7 +154,7 @@ class Engine:
     def search(
         self, question: str, *, k: int | None = None, where: str | Where | None = None, explain: bool = False,
         seconds: float | None = None, budget: "Budget | None" = None, context: "Context | None" = None,
-        context_weights: "ColumnWeights | None" = None,
+        context_weights: "ColumnWeights | None" = None, augmenter: "AugmentModel | None" = None,
     ) -> Evidence:  # fmt: skip
         """Rank edges for a question (HELIOS, Algorithm 1).
 
@@ -162,11 +163,12 @@ class Engine:
         behind every score. After `seconds`, `search.deadline_ms` by default, stages leave out what they can, and a note
         says so. `budget` is what the question may spend on a language model, a fresh one by default. `context` is what
         a database says of the row that the question is (`helios.augment`), `context_weights` how much its columns
-        count, by default `search.context_share` and all alike; without a context nothing else is done.
+        count, by default `search.context_share` and all alike. `augmenter` is a trained model for questions with a
+        context, by default that of `search.augmenter`. Without a context nothing else is done.
         """
         with self.pinned() as engine:
             question = _whole_characters(question)
-            asked, stages = engine._with_context(question, context, context_weights)
+            asked, stages = engine._with_context(question, context, context_weights, augmenter)
             state = engine.begin(asked, k=k, where=where, seconds=seconds, budget=budget)
             state = run_stages(state, stages)
             return engine._evidence(question, state, explain=explain)
@@ -309,27 +311,32 @@ class Engine:
         self.close()
 
     def _with_context(
-        self, question: str, context: "Context | None", weights: "ColumnWeights | None"
-    ) -> tuple[str, Sequence[Stage]]:
+        self, question: str, context: "Context | None", weights: "ColumnWeights | None",
+        augmenter: "AugmentModel | None",
+    ) -> tuple[str, Sequence[Stage]]:  # fmt: skip
         """The question as it is searched, and the stages, for a question that may have a context."""
         pipeline = self.pipeline
+        stages: Sequence[Stage] = pipeline.stages
         if not context:
-            return question, pipeline.stages
+            return question, stages
         from helios.augment.encoding import ColumnWeights
         from helios.retrieval.context import ContextStage, with_context, with_own_row
+        from helios.retrieval.documents import TrainedQuestion, with_trained
         from helios.retrieval.ranking.stage import FusedEdges, Ranking
 
-        weights = weights or ColumnWeights(share=self.config.search.context_share)
+        augmenter, vectors = augmenter or self.models.augmenter(self.config), self.models.attribute_vectors(self.config)
+        weights = weights or (augmenter and augmenter.weights) or ColumnWeights(share=self.config.search.context_share)
         if weights.share >= 1.0:
-            return question, pipeline.stages
+            return question, stages
+        if augmenter is not None:
+            stages = with_trained(stages, TrainedQuestion(augmenter.asked(question, context, vectors), augmenter))
         asked, context, weights = with_own_row(question, context, weights)
         if not context:
-            return asked, pipeline.stages
+            return asked, stages
         ranking = next((stage for stage in pipeline.stages if isinstance(stage, Ranking)), None)
         scorer = ranking or FusedEdges(pipeline.fused.scale)
-        vectors = self.models.attribute_vectors(self.config)
         stage = ContextStage(context, vectors, weights, scorer, pipeline.fused)
-        return asked, with_context(pipeline.stages, stage)
+        return asked, with_context(stages, stage)
 
     def _over(self, opened: OpenSnapshot) -> "Engine":
         """This engine over an open snapshot, for as long as somebody holds that."""

@@ -1,8 +1,7 @@
 """A trained augmenter: what the question and each column count, and a small map of their vectors and the documents'.
 
     model = load_augmenter(Path("runs/augment"), vectors.encoder.name)
-    model.question(encode_question(question, model.with_row(question, context), vectors, model.weights).vector)
-    model.documents(documents_MD)
+    model.asked(question, context, vectors) @ model.documents(documents_MD).T
 
 `helios train augment` writes it. Without a map the vectors stay those of the encoder.
 
@@ -11,6 +10,7 @@ Shape legend: M vectors, D dimension, R rank of the map.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.augment.context import Attribute, Context, ContextColumn
-from helios.augment.encoding import ColumnWeights, FloatArray, unit
+from helios.augment.encoding import AttributeVectors, ColumnWeights, FloatArray, encode_question, unit
 from helios.errors import ModelError
 from helios.models.card import ModelCard, read_card
 
@@ -58,6 +58,35 @@ class AugmentModel:
         if self.down_DR is None or self.up_RD is None:
             return vectors
         return unit(np.asarray(vectors + vectors @ self.down_DR @ self.up_RD, np.float32))
+
+    @property
+    def is_for_search(self) -> bool:
+        """Whether an engine can use it: it learned a set of attributes, over the vectors that the index has."""
+        return self.expansion is None and not self.adapters
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the map alone."""
+        parts = (part.tobytes() for part in (self.down_DR, self.up_RD) if part is not None)
+        return blake2b(b"".join(parts), digest_size=16).hexdigest()
+
+    def transposed(self, vector_D: FloatArray) -> FloatArray:
+        """The vector (D) whose product with a text is that of `vector_D` with the mapped text, up to its length."""
+        if self.down_DR is None or self.up_RD is None:
+            return vector_D
+        return np.asarray(vector_D + self.down_DR @ (self.up_RD @ vector_D), np.float32)
+
+    def lengths(self, vectors_MD: FloatArray) -> FloatArray:
+        """How long the map makes vectors: (M)."""
+        if self.down_DR is None or self.up_RD is None:
+            return np.asarray(np.linalg.norm(vectors_MD, axis=1), np.float32)
+        mapped_MD = vectors_MD + vectors_MD @ self.down_DR @ self.up_RD
+        return np.asarray(np.maximum(np.linalg.norm(mapped_MD, axis=1), 1e-9), np.float32)
+
+    def asked(self, question: str, context: Context, vectors: AttributeVectors) -> FloatArray:
+        """A question with its context as one vector (D), as it is compared with documents."""
+        found = encode_question(question, self.with_row(question, context), vectors, self.weights)
+        return self.question(found.vector)
 
     def with_row(self, question: str, context: Context) -> Context:
         """The context with the question's row as one text, where the model has learned from such a column."""

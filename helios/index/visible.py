@@ -6,7 +6,7 @@ Shape legend: N nodes, U some of them, V token numbers of the encoder, Q query t
 question, D dimensions, K centroids.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -270,20 +270,34 @@ class VisibleTokens:
         """Whether every part holds pooled vectors of its passages."""
         return all(store.pooled is not None for store in self.stores)
 
-    def pooled_cosines(self, query: Query, passages: Numbers) -> FloatArray:
-        """Cosines of the question's mean token vector with those of some passages, counted from 0: (passages).
+    def pooled_cosines(self, vector_D: FloatArray, passages: Numbers) -> FloatArray:
+        """Cosines of a vector with the mean token vectors of some passages, counted from 0: (passages).
 
         ValueError where a part has no pooled vectors (`has_pooled`).
         """
-        question = query.tokens.vectors.mean(axis=0)
-        codes = np.rint(CODE_RANGE * question / max(float(np.abs(question).max()), 1e-9)).astype(np.int16)
+        codes = np.rint(CODE_RANGE * vector_D / max(float(np.abs(vector_D).max()), 1e-9)).astype(np.int16)
         out = np.empty(len(passages), np.float32)
+        for pooled, places, own in self._pooled_parts(passages):
+            code_cosines(pooled, own, codes, places, out)
+        return out
+
+    def pooled_vectors(self, passages: Numbers) -> FloatArray:
+        """The directions of the mean token vectors of some passages, counted from 0: (passages, D), of length 1.
+
+        ValueError where a part has no pooled vectors (`has_pooled`).
+        """
+        out = np.empty((len(passages), self.codecs[0].dimension), np.float32)
+        for pooled, places, own in self._pooled_parts(passages):
+            out[places] = pooled[own]
+        return np.asarray(out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-9), np.float32)
+
+    def _pooled_parts(self, passages: Numbers) -> Iterator[tuple[NDArray[np.int8], Numbers, Numbers]]:
+        """Of every part its pooled vectors, and which of the passages stand where in them."""
         for part, places, own in self.numbering.by_part(passages + self.numbering.segment_count):
             pooled = self.stores[part].pooled
             if pooled is None:
                 raise ValueError(f"part {part} was built without pooled vectors")
-            code_cosines(pooled, own - self.numbering.part_segments[part], codes, places, out)
-        return out
+            yield pooled, places, own - self.numbering.part_segments[part]
 
     def lengths_of(self, nodes: Numbers) -> Numbers:
         """How many tokens each of some nodes has: (U)."""

@@ -5,10 +5,15 @@ among themselves such texts are ordered by three scores: BM25, late interaction,
 question and text, which is what the encoder was trained for. Each is taken against the best one of the question; the
 weights are a small model. The best by the mean vectors join even if retrieval left them out. Between rows and
 texts nothing changes: the texts take, in their new order, the scores that the texts of the list had.
+
+Where a question comes with a context and an augmenter was trained for such questions (`helios.augment.model`), its
+vector and its map stand in for the mean vectors.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +22,16 @@ from helios.errors import ModelError
 from helios.index.reader import IndexReader
 from helios.index.search import Pairs, largest
 from helios.models.card import read_card
-from helios.retrieval.state import SearchState
+from helios.retrieval.state import SearchState, Stage
 from helios.types import Edge
+
+if TYPE_CHECKING:
+    from helios.augment.model import AugmentModel
 
 SHIPPED = Path(__file__).parent / "weights" / "documents"
 ROLE = "document ranking"
+BLOCK = 8192
+"""Texts whose vectors are read at once."""
 FEW = 2
 """Texts in the list from which on there is an order to choose."""
 
@@ -49,6 +59,28 @@ class DocumentWeights:
             raise ModelError(f"{folder or SHIPPED}: its card does not hold the weights of {ROLE} ({error})") from error
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedQuestion:
+    """A question with its context as one vector, and the augmenter whose map it and the texts are compared by."""
+
+    vector_D: FloatArray
+    """q̃ as the map leaves it (D), of length 1."""
+    model: "AugmentModel"
+
+    def cosines(self, index: IndexReader, lone: Numbers) -> FloatArray:
+        """With the mapped mean vectors of the index's lone passages: (passages).
+
+        The map goes over to the question, so that of the texts only how long it makes them is kept.
+        """
+        vector_D = self.model.transposed(self.vector_D)
+        lengths = index.remembered("mapped lengths", self.model.fingerprint, lambda: self._lengths(index, lone))
+        return np.asarray(np.linalg.norm(vector_D) * index.tokens.pooled_cosines(vector_D, lone) / lengths, np.float32)
+
+    def _lengths(self, index: IndexReader, lone: Numbers) -> FloatArray:
+        blocks = (lone[start : start + BLOCK] for start in range(0, len(lone), BLOCK))
+        return np.concatenate([self.model.lengths(index.tokens.pooled_vectors(block)) for block in blocks])
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentOrder:
     """The stage; an index that was built without pooled vectors keeps its order."""
@@ -56,6 +88,8 @@ class DocumentOrder:
     weights: DocumentWeights
     joining: int
     """The best texts by each of BM25 and mean vectors that are compared beside those of the list."""
+    trained: TrainedQuestion | None = None
+    """Belongs to one question."""
     name: str = "documents"
     depth: int = 0
 
@@ -69,7 +103,7 @@ class DocumentOrder:
         }
         if len(known) < FEW:
             return state
-        cosines = state.index.tokens.pooled_cosines(state.query, lone)
+        cosines = self._cosines(state, lone)
         words = state.index.postings.passage_bm25(
             state.query.terms, k1=self.weights.k1, b=self.weights.b, most=state.index.passage_count
         )[lone]
@@ -86,6 +120,17 @@ class DocumentOrder:
         for place, passage in zip(known, best, strict=True):
             edges[place] = replace(edges[place], edge=Edge(None, passage))
         return state.with_edges(edges)
+
+    def _cosines(self, state: SearchState, passages: Numbers) -> FloatArray:
+        """Of the question as one vector with some passages."""
+        if self.trained is not None:
+            return self.trained.cosines(state.index, passages)
+        return state.index.tokens.pooled_cosines(state.query.tokens.vectors.mean(axis=0), passages)
+
+
+def with_trained(stages: Sequence[Stage], trained: TrainedQuestion) -> tuple[Stage, ...]:
+    """The stages for a question whose vector an augmenter has made."""
+    return tuple(replace(one, trained=trained) if isinstance(one, DocumentOrder) else one for one in stages)
 
 
 def _lone_passages(index: IndexReader) -> Numbers:

@@ -14,7 +14,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from helios.config import Config
-from helios.errors import ConfigError
+from helios.errors import ConfigError, ModelError
 from helios.index.reader import IndexReader
 from helios.models.encoder import MiniLMEncoder, TokenEncoder
 from helios.retrieval.documents import DocumentOrder, DocumentWeights
@@ -33,6 +33,7 @@ from helios.retrieval.state import Stage
 
 if TYPE_CHECKING:
     from helios.augment.encoding import AttributeVectors
+    from helios.augment.model import AugmentModel
     from helios.llm.client import LlmClient
     from helios.retrieval.refinement.local import RefinementModels
     from helios.retrieval.reranking.reranker import Reranker
@@ -179,6 +180,25 @@ class Models:
         return self._once(
             ("attributes", config.encoder, config.advanced.encoder), lambda: AttributeVectors(PooledTokens(encoder))
         )
+
+    def augmenter(self, config: Config) -> "AugmentModel | None":
+        """The trained augmenter; ModelError for one that cannot be used with this encoder's vectors."""
+        if config.search.augmenter is None:
+            return None
+        from helios.augment.model import load_augmenter
+
+        encoder, folder = self.attribute_vectors(config).encoder.name, Path(config.search.augmenter).expanduser()
+
+        def load() -> "AugmentModel":
+            model = load_augmenter(folder, encoder)
+            if not model.is_for_search:
+                raise ModelError(
+                    f"search.augmenter={folder}: it learned from expanded words or trained its own encoder, and an "
+                    "index has the vectors of the encoder that built it; train one with update=few and no expansion"
+                )
+            return model
+
+        return self._once(("augmenter", folder, encoder), load)
 
     def documents(self, config: Config) -> Stage | None:
         """The order of texts that no row links to."""

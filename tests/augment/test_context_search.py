@@ -12,9 +12,12 @@ from helios.augment.augmenter import Augmenter, open_augmenter
 from helios.augment.context import Attribute, Context, ContextColumn
 from helios.augment.encoding import ColumnWeights
 from helios.augment.helpdesk import ANSWERS, ASKED, question_of
+from helios.augment.model import ROLE
 from helios.cli import build_app
 from helios.engine import Engine
+from helios.errors import ModelError
 from helios.evidence_json import evidence_schema
+from helios.models.card import ModelCard, write_card
 from helios.retrieval.context import with_own_row
 from helios.sources.registry import Registry
 from helios.types import Evidence
@@ -104,6 +107,36 @@ def test_columns_of_no_weight_are_left_out(engine: Engine) -> None:
     evidence = engine.search(OFF, k=5, context=LAMP, context_weights=weights)
     assert [column.column for column in evidence.context] == ["customers.name"]
     assert all(match.column == "customers.name" for edge in evidence.edges for match in edge.context)
+
+
+def test_a_trained_augmenter_makes_the_questions_vector(engine: Engine, desk: Path, tmp_path: Path) -> None:
+    def written(name: str, expansion: str | None = None) -> Path:
+        values = {"share": 0.2, "weights": {"products.name": 1.0}, "expansion": expansion}
+        encoder = engine.models.attribute_vectors(engine.config).encoder.name
+        card = ModelCard(
+            name="a", role=ROLE, summary="a", base=encoder, data=(), settings={}, scores={},
+            needs={"encoder": encoder}, values=values,
+        )  # fmt: skip
+        (tmp_path / name).mkdir()
+        write_card(tmp_path / name, card, weights=[])
+        return tmp_path / name
+
+    kettle = Context.from_columns({"products.name": ["Kettle K2"], "customers.name": ["Ben Okoro"]})
+    by_setting = f"search.augmenter={written('set')}"
+    with Engine.open(desk / "index", overrides=[by_setting]) as trained:
+        found = trained.search(OFF, k=5, context=kettle)
+        assert best(found).startswith("k2")
+        assert without_times(trained.search(OFF, k=5)) == without_times(engine.search(OFF, k=5))
+        model = trained.models.augmenter(trained.config)
+    assert without_times(engine.search(OFF, k=5, context=kettle, augmenter=model)) == without_times(found)
+    refused = f"search.augmenter={written('words', 'row')}"
+    with Engine.open(desk / "index", overrides=[refused]) as words, pytest.raises(ModelError, match="expanded words"):
+        words.search(OFF, context=kettle)
+    with (
+        Engine.open(desk / "index", overrides=["search.augmenter=nowhere"]) as none,
+        pytest.raises(ModelError, match="nowhere"),
+    ):
+        none.search(OFF, context=kettle)
 
 
 def test_the_deadline_leaves_the_context_out_and_says_so(engine: Engine) -> None:

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from helios.augment.encoding import ColumnWeights
+from helios.augment.model import AugmentModel
 from helios.engine import Engine
 from helios.errors import ModelError
 from helios.index.tokens import pooled_codes
-from helios.retrieval.documents import DocumentOrder, DocumentWeights
+from helios.retrieval.documents import DocumentOrder, DocumentWeights, TrainedQuestion
 from helios.retrieval.state import run_stages
 
 QUESTION = "Which river passes through Vienna and Budapest?"
@@ -47,6 +49,20 @@ def test_edges_with_a_row_stay_where_they_are(engine: Engine):
 def test_an_index_without_mean_vectors_keeps_its_order(state, monkeypatch):
     monkeypatch.setattr(state.index.tokens.stores[0], "pooled", None)
     assert DocumentOrder(WEIGHTS, joining=10).run(state) is state
+
+
+def test_a_trained_question_is_compared_by_the_map_of_its_augmenter(engine: Engine, state):
+    rng, index = np.random.default_rng(7), state.index
+    down, up = (0.2 * rng.standard_normal(shape).astype(np.float32) for shape in ((384, 8), (8, 384)))
+    model = AugmentModel(ColumnWeights(), down, up)
+    trained = TrainedQuestion(model.question(engine.pooled_question(QUESTION)), model)
+    everything = np.arange(index.passage_count)
+    expected = model.documents(index.tokens.pooled_vectors(everything)) @ trained.vector_D
+    assert trained.cosines(index, everything) == pytest.approx(expected, abs=2e-3)
+    found = DocumentOrder(WEIGHTS, joining=10, trained=trained).run(state)
+    assert found.subgraph.edges[0].edge.passage == np.argmax(expected)
+    plain = DocumentOrder(WEIGHTS, joining=10).run(state)
+    assert [one.edge for one in found.subgraph.edges] != [one.edge for one in plain.subgraph.edges]
 
 
 def test_the_packaged_weights_are_read_and_others_refused(tmp_path):

@@ -70,11 +70,13 @@ def shown_columns(task: Task, question: RowQuestion, weights: ColumnWeights) -> 
 
 
 def engine_lists(
-    engine: Engine, task: Task, questions: Sequence[RowQuestion], *, depth: int, weights: ColumnWeights | None
-) -> Iterator[list[str]]:
+    engine: Engine, task: Task, questions: Sequence[RowQuestion], *, depth: int, weights: ColumnWeights | None,
+    augmenter: AugmentModel | None = None,
+) -> Iterator[list[str]]:  # fmt: skip
     """For every question the best documents by late interaction, best first, from an engine over the documents.
 
-    `weights` None asks without a context. EvaluationError where the engine's passages are not the task's documents.
+    `weights` None asks without a context; `augmenter` is as for `Engine.search`. EvaluationError where the engine's
+    passages are not the task's documents.
     """
     missing = next((one for one in task.documents if engine.corpus.passages.find(one) is None), None)
     if missing is not None:
@@ -83,7 +85,7 @@ def engine_lists(
         )
     for one in questions:
         context = None if weights is None else _of_row(task, one, weights)
-        found = engine.search(one.text, k=depth, context=context, context_weights=weights)
+        found = engine.search(one.text, k=depth, context=context, context_weights=weights, augmenter=augmenter)
         yield list(dict.fromkeys(edge.passage.passage_id for edge in found.edges if edge.passage is not None))
 
 

@@ -140,21 +140,21 @@ def _add_late(
     run: "_Run", engine: Engine, splits: Sequence[Split], trained: Mapping[str, Sequence[AugmentModel]], depth: int,
     progress: Callable[[str], None],
 ) -> None:  # fmt: skip
-    """The default engine alone, with the context, and with the context by the learned weights of the columns."""
-    plain: dict[str, list[ColumnWeights | None]] = {
-        LATE: [None] * len(splits),
-        f"{LATE}, set": [ColumnWeights(share=engine.config.search.context_share)] * len(splits),
+    """The default engine alone, with the context, by the learned weights of columns, and by all that was learned."""
+    evenly = ColumnWeights(share=engine.config.search.context_share)
+    ways: dict[str, list[tuple[ColumnWeights | None, AugmentModel | None]]] = {
+        LATE: [(None, None)] * len(splits),
+        f"{LATE}, set": [(evenly, None)] * len(splits),
     }
-    learned = {
-        f"{LATE}, weights of {name}": [model.weights for model in models]
-        for name, models in trained.items()
-        if all(model.expansion is None for model in models)
-    }
-    for name, weights in (plain | learned).items():
+    for name, models in trained.items():
+        if all(model.is_for_search for model in models):
+            ways[f"{LATE}, weights of {name}"] = [(model.weights, None) for model in models]
+            ways[f"{LATE}, trained: {name}"] = [(model.weights, model) for model in models]
+    for name, own in ways.items():
         progress(name)
         lists = (
-            engine_lists(engine, run.task, split.test, depth=depth, weights=own)
-            for split, own in zip(splits, weights, strict=True)
+            engine_lists(engine, run.task, split.test, depth=depth, weights=weights, augmenter=augmenter)
+            for split, (weights, augmenter) in zip(splits, own, strict=True)
         )
         run.add(name, (ranked for own in lists for ranked in own))
 
