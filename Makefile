@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check tests browser browser-parts fuzz crashes format docs site wheel lock clean
+.PHONY: help demo test check tests browser browser-parts fuzz crashes format docs site wheel wheels lock clean
 
 VENV ?= .venv
 INDEX ?= demo-index
@@ -80,7 +80,7 @@ wheel:  ## Build the wheel into dist/, and prove it in a fresh environment
 	$$python -m venv "$$scratch/venv"; printf '%s\n' $(HOLD) > "$$scratch/hold"; \
 	pip="$$scratch/venv/bin/python -m pip --disable-pip-version-check"; \
 	$$pip wheel --quiet --no-deps --wheel-dir dist .; \
-	$$pip install --quiet --constraint "$$scratch/hold" dist/*.whl; \
+	$$pip install --quiet --no-compile --constraint "$$scratch/hold" dist/*.whl; \
 	mkdir -p "$$scratch/empty/training" "$$scratch/empty/indexing"; cd "$$scratch/empty"; \
 	export XDG_CACHE_HOME="$$scratch/cache" PATH="$$scratch/venv/bin:$$PATH"; unset PYTHONPATH; \
 	touch training/__init__.py indexing/__init__.py; \
@@ -90,7 +90,16 @@ wheel:  ## Build the wheel into dist/, and prove it in a fresh environment
 	helios init; helios search "Forth Bridge" --index bridges-index --config helios.yaml -k 1; \
 	echo "Where was Brunel born?" | helios chat --index bridges-index; \
 	helios train ranker --help > train-help; grep -q table-reader train-help; helios doctor; \
-	echo "the wheel works: $$(ls "$(CURDIR)/dist")"
+	echo "the wheel works: $$(ls "$(CURDIR)/dist") on $$(python --version)"
+
+# pyenv's own `python3.13` may be there and say that it is not.
+wheels:  ## The same under each Python from 3.11 to 3.13 that this machine has
+	@set -eu; for version in 3.11 3.12 3.13; do \
+		found=; for python in python$$version ~/.pyenv/versions/$$version.*/bin/python; do \
+			if $$python --version > /dev/null 2>&1; then found=$$python; break; fi; done; \
+		if test -n "$$found"; then $(MAKE) --no-print-directory wheel PYTHON=$$found; \
+		else echo "no Python $$version here: the wheel is not proved under it"; fi; \
+	done
 
 # Prints one line per package, so that a slow download does not look like a hang. pip would compile on one processor.
 define install
