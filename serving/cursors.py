@@ -23,7 +23,7 @@ class Cursor:
     question: str
     """A digest of the question and all that its ranking depends on."""
     served: str
-    """A digest of the index that was asked: an alias may name another one by now."""
+    """A digest of the index that was asked: its name, or its folder, may be another one's by now."""
 
     def __str__(self) -> str:
         packed = json.dumps([self.offset, self.generation, self.question, self.served], separators=(",", ":")).encode()
@@ -48,10 +48,10 @@ class Cursor:
         """Problem where it is another question's, or the snapshot is gone."""
         if self.question != question:
             raise Problem("cursor_invalid", "it is the cursor of another question, filter, k or index")
-        if self.served != served:
-            raise Problem("snapshot_gone", "the alias names another index by now")
         if self.generation != generation:
             raise Problem("snapshot_gone", f"the cursor is of snapshot {self.generation}, the index is at {generation}")
+        if self.served != served:
+            raise Problem("snapshot_gone", "another index has this name by now")
 
 
 def digest(*parts: object) -> str:

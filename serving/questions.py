@@ -145,10 +145,15 @@ def _left(watch: Watch) -> float:
 def _cursor(asked: Asked, opened: OpenIndex) -> Cursor:
     """Where the page begins."""
     if asked.cursor is None:
-        return Cursor(0, opened.generation, asked.digest, digest(opened.served))
+        return Cursor(0, opened.generation, asked.digest, _served(opened))
     cursor = Cursor.read(asked.cursor)
-    cursor.check(generation=opened.generation, question=asked.digest, served=digest(opened.served))
+    cursor.check(generation=opened.generation, question=asked.digest, served=_served(opened))
     return cursor
+
+
+def _served(opened: OpenIndex) -> str:
+    """Of the index that was asked: another one may have its name, and its folder, by now."""
+    return digest(opened.served, opened.engine.snapshot.manifest.created)
 
 
 def _page(evidence: Evidence, offset: int, limit: int) -> dict[str, Any]:

@@ -13,6 +13,11 @@ from serving.watch import ClientGone
 Result = TypeVar("Result")
 
 
+def web_address(url: str) -> str:
+    """An address that data gave, where a browser may open it: `javascript:` and the like are none."""
+    return url if url.startswith(("https://", "http://")) else ""
+
+
 def json_reply(document: object, *, status: int = 200) -> Response:
     """JSON with its control characters escaped."""
     return Response(encoded(document), status, media_type="application/json")

@@ -19,6 +19,7 @@ from serving.access import chosen_index, take
 from serving.keys import EVERYTHING, Access, Scope
 from serving.problems import CODES, Problem, problem_of
 from serving.questions import Asked
+from serving.replies import web_address
 from serving.sources import ServedSources
 from serving.stars import passage_star, row_star
 from serving.state import Serving
@@ -226,7 +227,7 @@ def _nodes(edge: Json, index: str) -> Iterator[Found]:
         }
     if (passage := edge["passage"]) is not None:
         own = passage_uri(index, passage["id"])
-        url = passage["url"] or own
+        url = web_address(passage["url"]) or own
         yield {
             "id": own,
             "title": passage["title"],
@@ -271,7 +272,9 @@ async def _document(serving: Serving, access: Access, uri: str) -> Document:
         texts = [f"{one['passage']['title']}: {one['passage']['text']}" for one in star["passages"]]
         text = "\n\n".join([row_text(segment), *texts])
         own = row_id(name, segment["table_id"], segment["row"])
-        found = Document(id=own, title=_row_title(segment), text=text, url=star["table"]["url"] or own, metadata={})
+        found = Document(
+            id=own, title=_row_title(segment), text=text, url=web_address(star["table"]["url"]) or own, metadata={}
+        )
         found["metadata"] = {"source": star["table"]["source"], **star["table"]["metadata"]}
     else:
         star = await serving.questions.look(name, lambda opened: passage_star(opened, parts[0]))
@@ -279,7 +282,7 @@ async def _document(serving: Serving, access: Access, uri: str) -> Document:
         rows = [f"{_row_title(one['row'])}: {row_text(one['row'])}" for one in star["rows"]]
         text = "\n\n".join([passage["text"], *rows])
         own = passage_uri(name, passage["id"])
-        found = Document(id=own, title=passage["title"], text=text, url=passage["url"] or own, metadata={})
+        found = Document(id=own, title=passage["title"], text=text, url=web_address(passage["url"]) or own, metadata={})
         found["metadata"] = {"source": passage["source"], **passage["metadata"]}
     if len(text) > MOST_TEXT:
         found["text"] = f"{text[:MOST_TEXT]}\n[{len(text) - MOST_TEXT} more characters are left out]"

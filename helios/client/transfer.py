@@ -59,7 +59,9 @@ def headers(key: str | None) -> dict[str, str]:
 
 
 def part(value: object) -> str:
-    """A part of an address."""
+    """A part of an address; ValueError for `.` and `..`, which every client takes for steps on the way."""
+    if value in (".", ".."):
+        raise ValueError(f"{value!r} cannot be asked for by its id: search for it")
     return quote(str(value), safe="")
 
 

@@ -334,7 +334,7 @@ def _failure(error: "psycopg.Error", limits: Limits, watch: QueryWatch) -> Excep
             return QueryTimeout(limits.timeout)
         case psycopg.OperationalError() if error.sqlstate is None:
             return SourceUnavailable(f"the connection was lost: {_first_line(error)}")
-    return QueryFailed(str(error))
+    return QueryFailed(_first_line(error))  # what follows is the statement, with conditions of rows that may be seen
 
 
 def _first_line(error: Exception) -> str:

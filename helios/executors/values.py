@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 from uuid import UUID
 
@@ -85,8 +86,11 @@ def loads(data: bytes) -> Any:
 
 
 def plain(value: Value) -> Any:
-    """A value as JSON has it, for people and programs that read `--json`: dates, decimals and bytes as text."""
+    """A value as JSON has it, for people and programs that read `--json`: dates, decimals and bytes as text, and so the
+    numbers that JSON does not know (`nan`, `inf`)."""
     match value:
+        case float() if not isfinite(value):
+            return str(value)
         case None | bool() | int() | float() | str():
             return value
         case bytes():

@@ -127,13 +127,17 @@ def ask_command(
 
 
 def indexed(folder: Path, config: Path | None, overrides: Sequence[str], fields: str | None = None) -> Path:
-    """The index of what a folder holds now, made by the sibling that builds indexes; `fields` is what --map says."""
+    """The index of what a folder holds now, made by the sibling that builds indexes; a folder that is an index is its
+    own. `fields` is what --map says."""
     from importlib.metadata import entry_points
 
     from helios.config import load_config
     from helios.corpus.mapping import FieldMap
     from helios.errors import HeliosError
+    from helios.index.manifest import MANIFEST_FILE
 
+    if (folder / MANIFEST_FILE).is_file() and (folder / "parts").is_dir():
+        return folder
     mapping = FieldMap.parse(fields) if fields is not None else None
     for point in entry_points(group="helios.folders"):
         index: Path = point.load()(folder, load_config(config, overrides), mapping)

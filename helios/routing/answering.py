@@ -22,14 +22,18 @@ def answer_of(execution: Execution) -> SourceAnswer:
     rows = labelled(execution) if has_answer(result) else []
     shown = [_row(result.columns, row) for row in rows[:SHORT_LIST]]
     text = (", ".join(shown) if len(result.columns) == 1 else "; ".join(shown)) or NONE
-    if len(rows) > SHORT_LIST:
-        more = "at least " if result.truncated else ""
-        text = f"{text}, … ({more}{len(rows)} in all)"
+    if len(rows) > SHORT_LIST or (rows and result.truncated):
+        text = f"{text}, … ({in_all(str(len(rows)), result.truncated)})"
     values = tuple(value for row in rows for value in row)
     return SourceAnswer(
         execution.source, text, values, execution.query, execution.made_by, tuple(range(len(rows))),
         execution.confidence,
     )  # fmt: skip
+
+
+def in_all(count: str, truncated: str | None) -> str:
+    """How many rows there are; of a result that met a limit at least so many."""
+    return f"at least {count}: the source's limit of {truncated} was met" if truncated else f"{count} in all"
 
 
 def labelled(execution: Execution) -> list[tuple[Value, ...]]:

@@ -117,7 +117,8 @@ def _rows(item: EvidenceItem) -> str:
     """Which rows of its query a piece of evidence is."""
     if not item.rows:
         return "no row"
-    return f"row {item.first_row}" if len(item.rows) == 1 else f"{len(item.rows)} rows"
+    most = "at least " if item.truncated else ""
+    return f"row {item.first_row}" if len(item.rows) == 1 else f"{most}{len(item.rows)} rows"
 
 
 def _answer_json(answer: SourceAnswer) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from helios.executors.base import Language
 from helios.executors.values import GraphNode, GraphRelationship, Value
-from helios.routing.answering import answer_of, labelled, same_answer, same_rows
+from helios.routing.answering import answer_of, in_all, labelled, same_answer, same_rows
 from helios.routing.documents import documents_of
 from helios.routing.evidence import (
     FROM_MEANING,
@@ -170,8 +170,8 @@ def item_of(result: Result) -> tuple[EvidenceItem, list[str]]:
     rows = labelled(execution)
     texts = [row_text(found.columns, row) for row in rows[:MOST_ROWS]]
     shown = "; ".join(text for text in texts[:ROWS_IN_WORDS] if text) or NOTHING
-    if len(rows) > ROWS_IN_WORDS:
-        shown = f"{shown}; … ({'at least ' if found.truncated else ''}{len(rows)} rows in all)"
+    if len(rows) > ROWS_IN_WORDS or (rows and found.truncated):
+        shown = f"{shown}; … ({in_all(f'{len(rows)} rows', found.truncated)})"
     item = EvidenceItem(
         execution.source, result.language, f"{about}: {shown}" if about else shown, found.columns, found.rows, 0,
         len(found), found.truncated, execution.query, execution.made_by, found.milliseconds,

@@ -9,6 +9,7 @@ from helios.models.text import sentences_of
 from helios.reading.cli import LIKELY, POSSIBLE
 from helios.types import Passage
 from serving.pages.marks import Mark, Piece, matches_in, names_in, pieces
+from serving.replies import web_address
 
 Json = dict[str, Any]
 PROBABLE = ((0.75, "very likely evidence"), (0.5, "likely evidence"), (0.2, "possibly evidence"), (0.05, "unlikely"))
@@ -111,8 +112,8 @@ def text_of(passage: Json, index: str, *, name: str = "", citations: Sequence[Js
         marks = [*cited, *names_in(sentence, name), *matches_in(sentence, matches, f"sentence:{number}")]
         sentences.append((bool(cited), pieces(sentence, marks)))
     address = "passage?" + urlencode({"index": index, "id": passage["id"]})
-    url = passage["url"] if passage["url"].startswith(("https://", "http://")) else ""
-    return Text(pieces(passage["title"], title), sentences, passage["source"], url, address)
+    shown = pieces(passage["title"], title) or pieces(passage["id"], [])
+    return Text(shown, sentences, passage["source"], web_address(passage["url"]), address)
 
 
 def linked_name(segment: Json, links: Sequence[Json]) -> str:

@@ -22,7 +22,7 @@ from serving.access import ServingOf, chosen_index, names_within, needs, take
 from serving.keys import Access, Scope
 from serving.problems import Problem, encoded, request_id_of
 from serving.questions import Asked
-from serving.replies import json_reply, logged, while_connected
+from serving.replies import json_reply, logged, web_address, while_connected
 from serving.schemas import ChatReply, ModelsReply
 from serving.state import Serving
 
@@ -112,7 +112,8 @@ def written(found: Json, base: str) -> tuple[str, list[Json]]:
     answer = found["answer"]
     if answer["abstained"]:
         return f"No answer: {answer['reason']}.", []
-    urls = {edge["passage"]["id"]: edge["passage"]["url"] for edge in found["evidence"]["edges"] if edge["passage"]}
+    passages = [edge["passage"] for edge in found["evidence"]["edges"] if edge["passage"]]
+    urls = {passage["id"]: web_address(passage["url"]) for passage in passages}
     content, annotations = answer["text"], []
     if answer["explanation"]:
         content += f"\n\n{answer['explanation']}"

@@ -1,6 +1,7 @@
 """Values of results: what crosses the border to a worker comes out as it went in, and nothing else does."""
 
 import json
+import math
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -43,6 +44,13 @@ def test_a_value_comes_out_as_it_went_in(value):
 def test_every_value_can_be_shown_as_json(value):
     json.dumps(plain(value))
     assert size(value) >= 8  # nothing, an empty text and an empty list take memory too
+
+
+@given(st.floats())
+def test_numbers_that_json_lacks_are_text(value):
+    shown = plain([value])
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
+    assert isinstance(shown[0], float) == math.isfinite(value)
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]"$:,vmap0 ', max_size=40).map(str.encode))

@@ -34,6 +34,15 @@ def test_json_has_the_answer_and_where_it_stands(sample_index, reader):
     assert first["place"]
 
 
+def test_a_folder_that_is_an_index_is_asked_as_one(sample_index, reader):
+    question = "When was Fundy established?"
+    one, other = (
+        json.loads(run("ask", *asked, *reader, "--json").output)
+        for asked in ((sample_index, question), (question, "--index", sample_index))
+    )
+    assert one == other
+
+
 def test_a_filter_says_where_an_answer_may_stand(sample_index, reader):
     arguments = ["ask", QUESTION, "--index", sample_index, *reader, "--json"]
     shown = json.loads(run(*arguments, "--where", "table.id = 'elements' and kind = 'table'").output)

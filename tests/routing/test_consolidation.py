@@ -1,15 +1,17 @@
 """What becomes of the results of queries: each is one piece in its order, and a scripted model's choice decides."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from helios.config import load_config
 from helios.executors.base import Language, NativeQuery
+from helios.routing.answering import answer_of
 from helios.routing.cli import omni_json, print_answer
 from helios.routing.consolidation import Consolidator, choose, results_of
-from helios.routing.evidence import MadeBy
+from helios.routing.evidence import Execution, MadeBy
 from helios.routing.formulation.base import Candidate
 from helios.routing.interrogation import Interrogator
 from helios.routing.llm_choice import described, ungrounded
@@ -68,6 +70,14 @@ def test_a_result_is_one_piece_in_its_order(likeness, players):
     assert answer.answer.text.startswith("Player 00 – 1000; Player 01 – 999") and "35 in all" in answer.answer.text
     document = json.loads(json.dumps(omni_json(answer)))["evidence"][0]
     assert document["row_count"] == 35 and len(document["rows"]) == 35 and document["rows"][0] == ["Player 00", 1000]
+
+
+def test_a_result_that_met_a_limit_is_not_told_as_the_whole(likeness, players):
+    asked = NativeQuery(Language.SQL, "SELECT name FROM player ORDER BY name LIMIT 3")
+    found = replace(players.execute(asked), truncated="rows")
+    execution = Execution("players", asked, MadeBy.GENERATOR, found, 0.9)
+    said = "Player 00, Player 01, Player 02, … (at least 3: the source's limit of rows was met)"
+    assert answer_of(execution).text == said
 
 
 def test_the_answer_follows_the_choice(scripted_llm, model, config, likeness, shop, branch):

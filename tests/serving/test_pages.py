@@ -251,6 +251,8 @@ def test_hostile_data_stay_text(tmp_path, start_server):
         assert rows
         for path in [*rows, *texts]:
             page(client, path)
+        asked = {"model": "helios/odd", "messages": [{"role": "user", "content": "Odd. More."}]}
+        assert "javascript:" not in client.post("/v1/chat/completions", json=asked).text
         for reply in (client.get("/ask", params={"q": HOSTILE}), *map(client.get, [*rows, *texts])):
             assert "<script>alert" not in reply.text
             assert "javascript:" not in "".join(html.fromstring(reply.text).xpath("//@href"))

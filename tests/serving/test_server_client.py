@@ -245,3 +245,9 @@ def test_a_busy_server_is_asked_again_and_nonsense_is_told(serve):
         assert replied == ["/v1/search"] * 2
         with pytest.raises(ServerError, match="unexpected: .* replied 502.*helios serve"):
             client.search(QUESTION)
+
+
+@pytest.mark.parametrize("own", [".", ".."])
+def test_ids_that_are_steps_on_the_way_are_not_asked_for(own):
+    with Client("http://127.0.0.1:9") as client, pytest.raises(ValueError, match="search for it"):
+        client.passage("sample", own)

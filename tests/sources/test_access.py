@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 from helios.cli import build_app
 from helios.errors import ConfigError, QueryFailed, QueryRejected, SourceUnavailable
 from helios.executors.base import Language, Limits, NativeQuery
+from helios.routing.formulation.generator import SqlGenerator
+from helios.routing.formulation.schema import SchemaView
 from helios.sources.descriptor_text import text as shown
 from helios.sources.registry import Registry
 from helios.sources.spec import read_spec
@@ -309,6 +311,19 @@ def test_hidden_rows_are_not_tried_by_a_query_s_own_conditions(place, tmp_path, 
 def test_a_refusal_says_why(shop, query, reason):
     with pytest.raises(QueryRejected, match=reason):
         ask(shop, query)
+
+
+def test_a_slip_in_a_query_does_not_tell_which_rows_are_hidden(shop):
+    with pytest.raises((QueryFailed, QueryRejected)) as slip:
+        ask(shop, "SELECT id FROM purchase WHERE amount > 0 AND nowhere = 1")
+    assert "north" not in str(slip.value)
+
+
+def test_queries_without_a_language_model_leave_masked_columns_alone(shop):
+    seen = SchemaView.of(shop.descriptor().schema)
+    assert [column.ref.column for column in seen.tables["customer"].columns] == ["id", "name", "born"]
+    found = SqlGenerator().formulate("Which customer has the highest email?", shop)
+    assert not [one for one in found if "email" in one.query.text]
 
 
 def test_masked_values_tell_no_order(shop):

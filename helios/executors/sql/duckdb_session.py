@@ -130,8 +130,13 @@ def _failure(error: Exception) -> QueryFailed | QueryRejected:
     import duckdb
 
     if isinstance(error, duckdb.PermissionException):
-        return QueryRejected("the database does not allow this", str(error))
-    return QueryFailed(str(error).split("\n\nStack Trace", 1)[0])
+        return QueryRejected("the database does not allow this", _said(error))
+    return QueryFailed(_said(error))
+
+
+def _said(error: Exception) -> str:
+    """Without the lines of the statement: it holds conditions of rows that may be seen, which are nobody's affair."""
+    return re.split(r"\n+(?:LINE \d+:|Stack Trace)", str(error), maxsplit=1)[0]
 
 
 def _add(connection: Any, name: str, file: Path) -> bool:

@@ -93,7 +93,8 @@ class SqliteSession:
                 return
             connection = _connect(self._path, self._max_memory, immutable=state.immutable)
         except (sqlite3.Error, OSError) as error:
-            raise QueryFailed(f"the database file has changed and cannot be opened again: {error}") from error
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)  # without the path
+            raise QueryFailed(f"the database file has changed and cannot be opened again: {reason}") from error
         self._connection.close()
         self._connection, self._state = connection, state
         self._read_tables()

@@ -156,14 +156,15 @@ def _around(text: str) -> str:
 
 
 def _weekdays(headers: list[str]) -> dict[int, _Period]:
-    """Columns that are days of the week, in the language that has most of them."""
+    """Columns that are days of the week, in the language that has most of them; two or less are none: "Mar" is a month
+    too, and people are called Mo."""
     words = [_first_word(header) for header in headers]
     best: dict[int, _Period] = {}
     for language in _DAYS:
         names = {form.casefold(): forms.split()[0] for forms in language for form in forms.split()}
         found = {at: _Period("day", names[word], np.nan, "") for at, word in enumerate(words) if word in names}
         best = max(best, found, key=len)
-    return best
+    return best if len(best) >= LEAST else {}
 
 
 def _first_word(header: str) -> str:

@@ -62,9 +62,10 @@ TABLE_FEATURES = (
     "no rows", "one row", "rows", "nulls", "repeated", "tie", "number wanted", "list for one", "cut",
     "each without group", "sparql", "other joins", "operations", "clauses", "names unread",
 )  # fmt: skip
-ASKED_FEATURES = ("asked unread", "echo", "no date")
+ASKED_FEATURES = ("asked unread", "echo", "no date", "all counted")
 """Features of plans over tables that no one meant: nothing was made of what is asked for, the answer says again what
-the question says, or a time is asked for and none is given. Too rare to be learned: see `confidence.LACKING`."""
+the question says, a time is asked for and none is given, or all rows are counted though a word says which. Too rare to
+be learned: see `confidence.LACKING`."""
 GRAPH_FEATURES = (
     "unread", "share read", "guesses", "dropped", "hops", "conditions", "absent", "limit without order", "tie",
     "group", "aggregate", "list", "list whole", "list same", "order", "several hops", "several conditions", "having",
@@ -116,6 +117,7 @@ def table_features(
         "clauses": _few(sum(p.cue in (Cue.AND, Cue.COMMA, Cue.RELATIVE) for p in pieces)),
         "names unread": float(any(re.search(rf"(?<!^)\b{re.escape(w.title())}\b", question) for w in reading.unread)),
         "asked unread": float(_asks_for_unread(pieces)), "echo": float(_echoes(plan)),
+        "all counted": float(_counts_all(plan) and any(word not in LIGHT_VERBS for word in unread)),
         "no date": float(WHEN.match(question.strip()) is not None and not _has_dates(result)),
         "tie": float(tie), "sparql": float(sparql), "other joins": _few(reading.other_joins),
         "each without group": float(any(p.cue == Cue.EACH for p in pieces) and not (plan.group or plan.each)),
@@ -148,6 +150,12 @@ def _echoes(plan: Plan) -> bool:
         if len(some) == 1 and some[0].operator is Operator.EQ and some[0].query is None
     }  # fmt: skip
     return bool(plan.select) and all(term.aggregate is None and term.column in said for term in plan.select)
+
+
+def _counts_all(plan: Plan) -> bool:
+    """Whether a plan counts every row of its tables."""
+    counted = all(term.aggregate is Aggregate.COUNT and term.column is None for term in plan.select)
+    return counted and bool(plan.select) and not (plan.where or plan.group or plan.having or plan.combined or plan.each)
 
 
 def _has_dates(result: ResultSet) -> bool:

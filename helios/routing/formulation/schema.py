@@ -280,7 +280,10 @@ def _terse(names: Iterable[str]) -> bool:
 
 
 def _table_view(table: TableSchema, said: set[str], *, terse: bool) -> TableView:
-    """A table as seen; `said` are the words of all tables' names, in a `terse` schema names are shortened."""
+    """A table as seen; `said` are the words of all tables' names, in a `terse` schema names are shortened.
+
+    Masked columns are left out but for keys: their tokens can be joined, not compared, added up or put in order.
+    """
     words = (of_two(table.name, said) if terse else None) or tuple(dict.fromkeys(name_words(table.name)))
     foreign = {column for key in table.foreign_keys for column in key.columns}
     primary = [column.name for column in table.columns if column.primary_key] or _guessed_key(table, foreign)
@@ -290,6 +293,7 @@ def _table_view(table: TableSchema, said: set[str], *, terse: bool) -> TableView
             table.name, (*owners.get(column.name, ()), *words), said, column, foreign, set(primary), terse=terse
         )
         for column in table.columns
+        if not column.masked or column.name in foreign or column.name in primary
     )
     columns = _with_halves(_without_prefix(columns))
     keys = tuple(column for column in columns if column.primary)

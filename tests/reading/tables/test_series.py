@@ -102,3 +102,9 @@ def test_any_header_can_be_looked_at(header):
         for row in range(sheet.size):
             for place in sheet.places(row, len(sheet.columns) - 1):
                 assert place.text == sheet.columns[-1].cells[row]
+
+
+def test_mar_among_months_is_march_though_it_is_a_day_elsewhere():
+    months = ("Line", "Jan", "Feb", "Mar", "Apr", "May", "Jun")
+    sheet = down(Table("income", "Income", months, (("Visits", "1", "2", "4", "8", "16", "32"),) * 2))
+    assert sheet.columns[1].cells[:6] == months[1:]

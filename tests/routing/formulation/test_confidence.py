@@ -71,6 +71,7 @@ def test_what_is_not_read_makes_a_query_less_sure(pond):
         ("What is the e-mail address of Bo?", "asked unread"),
         ("What is the fish name of the fish called Bo?", "echo"),
         ("When does Bo wake up?", "no date"),
+        ("How many fish are endangered?", "all counted"),
     ],
 )
 def test_what_nobody_asked_for_is_seen(pond, question, feature):
@@ -86,7 +87,7 @@ def test_what_nobody_asked_for_is_seen(pond, question, feature):
 )
 def test_what_was_read_is_not_doubted(pond, question):
     found = seen(pond, question)
-    assert [found[name] for name in ASKED_FEATURES] == [0.0, 0.0, 0.0]
+    assert not any(found[name] for name in ASKED_FEATURES)
 
 
 def test_ties_and_other_joins_are_seen(pond):
