@@ -164,7 +164,7 @@ def test_an_answer_says_where_it_stands_or_why_there_is_none(engine: Engine):
     assert answer.citations
     elsewhere = engine.ask(question, where="id = 'nowhere'")
     assert elsewhere.abstained
-    assert elsewhere.reason == "no evidence was found"
+    assert elsewhere.reason == "nothing passes the filter"
 
 
 def test_what_has_no_time_is_left_out_and_said_to_be(engine: Engine):

@@ -112,3 +112,8 @@ class Reader(Protocol):
     def read(self, question: str, evidence: Evidence, *, computed: ComputedAnswer | None = None) -> Answer:
         """An answer that cites the evidence, or an abstention; the citations are not checked against a store."""
         ...
+
+
+def nothing_found(evidence: Evidence) -> str:
+    """Why there is no evidence at all."""
+    return "nothing passes the filter" if evidence.filtered else "no evidence was found"

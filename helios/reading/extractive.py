@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.models.encoder import TokenVectors
-from helios.reading.base import Answer, Citation, ComputedAnswer, Node
+from helios.reading.base import Answer, Citation, ComputedAnswer, Node, nothing_found
 from helios.reading.choice import Choice, Reading, Said, candidates_of
 from helios.reading.features import add_read_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import ask_in_any_language
@@ -119,7 +119,7 @@ class ExtractiveReader:
         if not any(map(str.isalnum, question)):
             return Answer.abstain(question, "the question has no words", reader=self.name)
         if not evidence.edges:
-            return Answer.abstain(question, "no evidence was found", reader=self.name)
+            return Answer.abstain(question, nothing_found(evidence), reader=self.name)
         found = self.readings(question, evidence)
         if not found:
             return Answer.abstain(question, "the evidence has no text", reader=self.name)

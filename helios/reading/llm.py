@@ -14,7 +14,7 @@ from helios.llm.outcome import Failure
 from helios.llm.quoting import RULE, block, clip, one_line, quoted
 from helios.llm.request import Message, Request, contradiction
 from helios.models.text import sentences_of
-from helios.reading.base import Answer, Citation, ComputedAnswer, Reader
+from helios.reading.base import Answer, Citation, ComputedAnswer, Reader, nothing_found
 from helios.reading.packing import PackedEvidence, pack_evidence
 from helios.types import Computation, Evidence, Passage, Segment
 
@@ -102,7 +102,7 @@ class LlmReader:
         `budget` is what is left for the question, a fresh one by default; where it is short, less evidence is shown.
         """
         if not evidence.edges:
-            return Answer.abstain(question, "no evidence was found", reader=self.name)
+            return Answer.abstain(question, nothing_found(evidence), reader=self.name)
         budget = budget or self.model.budget()
         room = budget.room(self.evidence_tokens, reply=self.reply_tokens) or self.evidence_tokens
         packed = pack_evidence(question, evidence, budget=room, count_tokens=estimate_tokens)

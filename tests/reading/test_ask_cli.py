@@ -48,7 +48,7 @@ def test_a_filter_says_where_an_answer_may_stand(sample_index, reader):
     shown = json.loads(run(*arguments, "--where", "table.id = 'elements' and kind = 'table'").output)
     assert {citation["segment_id"]["table_id"] for citation in shown["citations"]} == {"elements"}
     nothing = json.loads(run(*arguments, "--where", "id = 'nowhere'").output)
-    assert (nothing["text"], nothing["reason"]) == ("", "no evidence was found")
+    assert (nothing["text"], nothing["reason"]) == ("", "nothing passes the filter")
 
 
 def test_a_wrong_filter_is_told_before_a_folder_is_read(tmp_path):
