@@ -6,7 +6,7 @@ is swapped (`indexing.living.draft`). Whatever goes wrong before that leaves the
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +15,7 @@ import numpy as np
 
 from helios.config import Config, load_config
 from helios.corpus import CorpusStore
-from helios.errors import HeliosError
+from helios.errors import HeliosError, IndexLockedError
 from helios.index.lock import WriteLock
 from helios.index.manifest import Manifest, Part, read_manifest
 from helios.index.products import load_kernels
@@ -182,6 +182,8 @@ class Index:
                 outlying = outliers(IndexReader.of(snapshot).parts)
                 wanted = choose(snapshot.manifest)
                 if not wanted and not refit:
+                    with suppress(IndexLockedError), self._writing():
+                        pass  # what an interrupted writer left behind goes
                     return Change(snapshot.manifest.generation, parts=len(snapshot.parts), outliers=outlying)
                 fitted: Path | None = None
                 if refit:

@@ -305,3 +305,11 @@ def test_an_index_may_be_empty(index: Index, search):
     index.add([LAKES], [CHIEMSEE])
     assert search(index, PRIEN).edges[0].passage.passage_id == "chiemsee"
     assert is_sound(index)
+
+
+def test_a_compaction_of_nothing_takes_away_what_a_killed_writer_left(index: Index) -> None:
+    shutil.copytree(index.directory / "parts" / "0001", index.directory / "parts" / "0002")
+    assert check_index(index.directory)
+    generation = read_manifest(index.directory).generation
+    assert index.compact(whole=True).generation == generation
+    assert check_index(index.directory) == []
