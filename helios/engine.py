@@ -329,6 +329,7 @@ class Engine:
         if weights.share >= 1.0:
             return question, stages
         if augmenter is not None:
+            augmenter.check_for_search()
             stages = with_trained(stages, TrainedQuestion(augmenter.asked(question, context, vectors), augmenter))
         asked, context, weights = with_own_row(question, context, weights)
         if not context:

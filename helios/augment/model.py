@@ -64,6 +64,14 @@ class AugmentModel:
         """Whether an engine can use it: it learned a set of attributes, over the vectors that the index has."""
         return self.expansion is None and not self.adapters
 
+    def check_for_search(self) -> None:
+        """ModelError where an engine cannot use it."""
+        if not self.is_for_search:
+            raise ModelError(
+                "the augmenter (search.augmenter) learned from expanded words or trained its own encoder, and an index "
+                "has the vectors of the encoder that built it; train one with update=few and no expansion"
+            )
+
     @property
     def fingerprint(self) -> str:
         """Of the map alone."""

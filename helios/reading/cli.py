@@ -134,9 +134,9 @@ def indexed(folder: Path, config: Path | None, overrides: Sequence[str], fields:
     from helios.config import load_config
     from helios.corpus.mapping import FieldMap
     from helios.errors import HeliosError
-    from helios.index.manifest import MANIFEST_FILE
+    from helios.index.manifest import MANIFEST_FILE, PARTS_FOLDER
 
-    if (folder / MANIFEST_FILE).is_file() and (folder / "parts").is_dir():
+    if (folder / MANIFEST_FILE).is_file() and (folder / PARTS_FOLDER).is_dir():
         return folder
     mapping = FieldMap.parse(fields) if fields is not None else None
     for point in entry_points(group="helios.folders"):

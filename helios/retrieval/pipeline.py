@@ -14,7 +14,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from helios.config import Config
-from helios.errors import ConfigError, ModelError
+from helios.errors import ConfigError
 from helios.index.reader import IndexReader
 from helios.models.encoder import MiniLMEncoder, TokenEncoder
 from helios.retrieval.documents import DocumentOrder, DocumentWeights
@@ -188,17 +188,7 @@ class Models:
         from helios.augment.model import load_augmenter
 
         encoder, folder = self.attribute_vectors(config).encoder.name, Path(config.search.augmenter).expanduser()
-
-        def load() -> "AugmentModel":
-            model = load_augmenter(folder, encoder)
-            if not model.is_for_search:
-                raise ModelError(
-                    f"search.augmenter={folder}: it learned from expanded words or trained its own encoder, and an "
-                    "index has the vectors of the encoder that built it; train one with update=few and no expansion"
-                )
-            return model
-
-        return self._once(("augmenter", folder, encoder), load)
+        return self._once(("augmenter", folder, encoder), lambda: load_augmenter(folder, encoder))
 
     def documents(self, config: Config) -> Stage | None:
         """The order of texts that no row links to."""
