@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from helios.config import CorpusBudget
@@ -25,6 +25,7 @@ _TITLE_ROWS = 10
 _FORM_ROWS = 60
 _FORM_SHARE = 0.25
 _LINE_WORDS = 5
+_TOLD_WORDS = 3
 _SENTENCE_ENDS = ".,;:!?"
 
 
@@ -124,25 +125,50 @@ def grid_records(
     base_id: str, title: str, grids: Iterable[Grid], *, section: str = "", budget: CorpusBudget = STANDARD,
     tables: int = 0, passages: int = 0,
 ) -> Iterator[Table | Passage]:  # fmt: skip
-    """The tables of a sheet, the first with the id of the sheet; lines of text in one column are passages.
+    """The tables of a sheet, the first with the id of the sheet; lines of text are passages, also those above and below
+    a table.
 
     `title` is for a table that has none above its header. So many `tables` and `passages` of the sheet came before.
     """
+    told: set[tuple[str, ...]] = {()}
+    parts: list[Table | tuple[str, ...]]
     for grid in grids:
-        own, *notes = grid.titles or (title,)
+        own, *above = grid.titles or (title,)
         if grid.is_text:
-            lines = [line if line[-1] in _SENTENCE_ENDS else f"{line}." for row in grid.rows for line in row if line]
-            for text in split_passages([*grid.titles, *lines, *grid.notes]):
-                passages += 1
-                yield Passage(f"{base_id}#passage-{passages}", title, f"{section}: {text}" if section else text)
-            continue
-        tables += 1
-        kind = TableKind.INFOBOX if grid.is_form else TableKind.TABLE
-        header = INFOBOX_HEADER if grid.is_form else grid.header
-        yield shaped_table(
-            base_id if tables == 1 else f"{base_id}#table-{tables}", own, header, grid.rows,
-            section=section, intro="\n".join((*notes, *grid.notes)), kind=kind, budget=budget,
-        )  # fmt: skip
+            own, parts = title, [(*grid.titles, *filter(None, chain.from_iterable(grid.rows)), *grid.notes)]
+        else:
+            tables += 1
+            kind = TableKind.INFOBOX if grid.is_form else TableKind.TABLE
+            header = INFOBOX_HEADER if grid.is_form else grid.header
+            table = shaped_table(
+                base_id if tables == 1 else f"{base_id}#table-{tables}", own, header, grid.rows,
+                section=section, intro="\n".join((*above, *grid.notes)), kind=kind, budget=budget,
+            )  # fmt: skip
+            parts = [telling(above), table, telling(grid.notes)]
+        for part in parts:
+            if isinstance(part, Table):
+                yield part
+            elif part not in told:
+                found = line_passages(base_id, own, part, section=section, passages=passages)
+                passages += len(found)
+                told.add(part)  # tables beside each other share what stands above and below them
+                yield from found
+
+
+def telling(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines around a table that say something on their own; "in thousands" does not."""
+    return tuple(line for line in lines if len(line.split()) >= _TOLD_WORDS)
+
+
+def line_passages(
+    base_id: str, title: str, lines: Sequence[str], *, section: str = "", passages: int = 0
+) -> list[Passage]:
+    """Lines of a sheet as passages, each a sentence of its own; so many `passages` of the sheet came before."""
+    texts = split_passages([line if line[-1] in _SENTENCE_ENDS else f"{line}." for line in lines])
+    return [
+        Passage(f"{base_id}#passage-{number}", title, f"{section}: {text}" if section else text)
+        for number, text in enumerate(texts, start=passages + 1)
+    ]
 
 
 def sheet_grids(rows: Sequence[Row]) -> Iterator[Grid]:

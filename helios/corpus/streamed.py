@@ -10,7 +10,19 @@ from dataclasses import replace
 from itertools import islice
 
 from helios.corpus.budget import check_cells
-from helios.corpus.grid import Area, Grid, Row, areas, grid_records, is_line, split_grid, split_grid_by, with_notes
+from helios.corpus.grid import (
+    Area,
+    Grid,
+    Row,
+    areas,
+    grid_records,
+    is_line,
+    line_passages,
+    split_grid,
+    split_grid_by,
+    telling,
+    with_notes,
+)
 from helios.corpus.record import Parsed
 from helios.corpus.shape import PIECE_CELLS
 from helios.corpus.source import SourceFile
@@ -60,7 +72,11 @@ def streamed_tables(
         last = records.pop() if goes_on else None
         yield from (Parsed(record, head[0][0]) for record in records)
         if isinstance(last, Table):
-            yield from _Continued(source, last, found[-1].columns, head[0][0]).pieces(ahead)
+            going_on = _Continued(source, last, found[-1].columns, head[0][0])
+            yield from going_on.pieces(ahead)
+            below = line_passages(base_id, last.title, telling(going_on.notes), section=section, passages=passages)
+            passages += len(below)
+            yield from (Parsed(passage, head[0][0]) for passage in below)
 
 
 def _with_single_gaps(rows: Iterator[Numbered]) -> Iterator[Numbered]:
@@ -113,15 +129,16 @@ class _Continued:
         self._recent: deque[Row] = deque(self._rows[-_BAND_ROWS:], _BAND_ROWS)
         self._count = 0
         self._gaps = 0
+        self.notes: tuple[str, ...] = ()
+        """Lines below it, known after its last piece."""
 
     def pieces(self, rows: _Ahead) -> Iterator[Parsed]:
         """The table in pieces; RecordShapeError for more cells than the budget allows."""
         yield Parsed(self._piece(), self._line, more=True)
         size = 0
-        notes: tuple[str, ...] = ()
         for _, row in rows:
             if not any(row):
-                notes, ends = self._after_blank(rows)
+                self.notes, ends = self._after_blank(rows)
                 if ends:
                     break
                 continue
@@ -131,7 +148,7 @@ class _Continued:
             if size > PIECE_CELLS:
                 yield Parsed(self._piece(), self._line, more=True)
                 size = 0
-        intro = "\n".join(filter(None, (self._table.intro, *notes)))
+        intro = "\n".join(filter(None, (self._table.intro, *self.notes)))
         yield Parsed(replace(self._piece(), intro=intro), self._line)
 
     def _after_blank(self, rows: _Ahead) -> tuple[tuple[str, ...], bool]:

@@ -8,6 +8,7 @@ import pytest
 from helios.corpus import RejectsWriter, read_corpus
 from helios.corpus.readers.delimited import sniff_delimiter
 from helios.errors import CorpusError, RecordError
+from helios.types import Passage, Table
 
 
 def read_one(path, data):
@@ -157,8 +158,22 @@ def test_ids_are_paths_within_the_folder(tmp_path):
     ],
 )
 def test_what_people_put_above_beside_and_below_a_table(tmp_path, text, title, header, rows):
-    table = read_one(tmp_path / "t.csv", text)
+    (tmp_path / "t.csv").write_text(text)
+    (table,) = (one for one in read_corpus(tmp_path / "t.csv") if isinstance(one, Table))
     assert (table.title, table.header, len(table.rows)) == (title, tuple(header.split()), rows)
+
+
+def test_lines_above_and_below_a_table_are_texts_of_their_own(tmp_path):
+    (tmp_path / "hire.csv").write_text(
+        "Hire 2026\nA deposit is due: 50 pounds\nin pounds\n\nBoat,Price\nHeron,12\nSwift,9\n\n"
+        "Dogs go on the Heron only\nBook with Maria on 960 411\n"
+    )
+    above, table, below = read_corpus(tmp_path / "hire.csv")
+    assert isinstance(above, Passage) and isinstance(table, Table) and isinstance(below, Passage)
+    assert (above.title, above.text) == ("Hire 2026", "A deposit is due: 50 pounds.")
+    assert table.rows == (("Heron", "12"), ("Swift", "9"))
+    assert (below.title, below.text) == ("Hire 2026", "Dogs go on the Heron only. Book with Maria on 960 411.")
+    assert [one.passage_id for one in (above, below)] == ["hire.csv#passage-1", "hire.csv#passage-2"]
 
 
 def test_tables_one_below_the_other(tmp_path):

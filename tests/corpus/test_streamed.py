@@ -17,7 +17,7 @@ from helios.corpus.rejects import Rejection
 from helios.corpus.shape import joined
 from helios.corpus.source import SourceFile
 from helios.errors import RecordError
-from helios.types import Table
+from helios.types import Passage, Table
 
 ORDERS = "".join(f"A{number},{number % 7},city {number % 3}\n" for number in range(300))
 HEADER = "order,quantity,city\n"
@@ -36,18 +36,26 @@ def read(path: Path, text: str | bytes, **budget: int) -> list[Table]:
     return tables_of(delimited, path, **budget)
 
 
-def tables_of(reader: ModuleType, path: Path, **budget: int) -> list[Table]:
-    """The tables of a file, read in this process."""
+def records_of(reader: ModuleType, path: Path, **budget: int) -> list[Table | Passage]:
+    """The tables of a file, read in this process, and the lines around them."""
     source = SourceFile.open(path, path.name, CorpusBudget(**budget))
     pieces: list[Table] = []
-    tables = []
+    found: list[Table | Passage] = []
     for parsed in reader.read(source, Rejection("stop")):
+        if isinstance(parsed.record, Passage):
+            found.append(parsed.record)
+            continue
         pieces.append(parsed.record)
         if not parsed.more:
-            tables.append(joined(pieces))
+            found.append(joined(pieces))
             pieces = []
     assert not pieces
-    return tables
+    return found
+
+
+def tables_of(reader: ModuleType, path: Path, **budget: int) -> list[Table]:
+    """Its tables alone."""
+    return [one for one in records_of(reader, path, **budget) if isinstance(one, Table)]
 
 
 @pytest.mark.parametrize(
@@ -120,11 +128,13 @@ def test_a_workbook_is_read_row_by_row_as_it_is_whole(
     monkeypatch.setattr(workbook, "STREAMED_CELLS", 1 << 20)
     whole = tables_of(workbook, path)
     assert [table.section for table in whole] == ["Orders", "Lamps"]
+    records = records_of(workbook, path)
+    assert [one.text for one in records if isinstance(one, Passage)] == ["Orders: Source: the shop."]
     assert (whole[0].title, whole[0].intro) == ("Orders of a shop", "Source: the shop")
     assert whole[0].header == ("order", "size length", "size width", "city")
     assert whole[0].rows[95] == ("A95", "4", "23.75%", "city 47")
     monkeypatch.setattr(workbook, "STREAMED_CELLS", 0)
-    assert tables_of(workbook, path) == whole
+    assert records_of(workbook, path) == records
 
 
 HEADERS = {
@@ -163,7 +173,9 @@ def test_another_table_and_notes_after_many_blank_rows(
     sheet.cell(90_000, 9).number_format = "0.0%"
     book.save(tmp_path / "shop.xlsx")
     monkeypatch.setattr(workbook, "STREAMED_CELLS", 0)
-    orders, lamps = tables_of(workbook, tmp_path / "shop.xlsx")
+    orders, lamps, note = records_of(workbook, tmp_path / "shop.xlsx")
+    assert isinstance(orders, Table) and isinstance(lamps, Table) and isinstance(note, Passage)
+    assert note.text == "Sheet: Source: the shop."
     assert (orders.header, len(orders.rows)) == (("order", "quantity", "size"), 199)
     assert (lamps.header, len(lamps.rows), lamps.intro) == (("name", "price"), 199, "Source: the shop")
 

@@ -109,7 +109,8 @@ def test_several_tables_on_a_sheet_with_their_titles_totals_and_notes(book, tmp_
         [], ["Costs"], ["Region", "Q1", "Q2"], ["North", 5, 6], ["South", 7, 8], [], ["Source: the ledger"],
     ]:  # fmt: skip
         sheet.append([None, *row])
-    sales, costs = saved(book, tmp_path / "b.xlsx")
+    sales, costs, note = saved(book, tmp_path / "b.xlsx")
+    assert (note.title, note.text) == ("Costs", "S: Source: the ledger.")
     assert (sales.table_id, sales.title, sales.intro) == ("b.xlsx#S", "Sales", "in thousands")
     assert sales.rows == (("North", "1", "2"), ("South", "3", "4"), ("Total", "4", "6"))
     assert (costs.table_id, costs.title, costs.intro) == ("b.xlsx#S#table-2", "Costs", "Source: the ledger")
