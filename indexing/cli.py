@@ -64,6 +64,9 @@ def build(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes to use; all cores if not given.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only estimate time, disk and memory.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build even if the disk seems too small.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put this corpus in the place of another one's index.")
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do finished work again, as after damage.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -73,22 +76,24 @@ def build(
     """
     from helios.config import load_config
     from helios.corpus.mapping import FieldMap
-    from indexing.pipeline import build_index, check_places
+    from indexing.pipeline import build_index, check_places, check_same_corpus
     from indexing.progress import default_progress
 
     settings = load_config(config, overrides or ())
     used_workers = workers or available_cores()
     mapping = FieldMap.parse(fields) if fields is not None else None
+    check_places(corpus, out, metadata)
     if dry_run:
         from indexing.estimate import estimate_build
 
-        check_places(corpus, out, metadata)
         with default_progress().stage("sampling"):
             estimate = estimate_build(
                 corpus, config=settings, workers=used_workers, follow_links=follow_links, mapping=mapping
             )
         _print_estimate(estimate, as_json=as_json)
         return
+    if not replace:
+        check_same_corpus(corpus, out, follow_links=follow_links)
     report = build_index(
         corpus,
         out,

@@ -11,11 +11,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from helios import __version__
 from helios.config import Config
-from helios.corpus.files import FileList
+from helios.corpus.files import FileList, Outcome
 from helios.corpus.mapping import FieldMap
 from helios.corpus.rejects import OnError
 from helios.errors import ConfigError, CorpusError, HeliosError, IndexFormatError
@@ -24,7 +24,7 @@ from helios.index.lock import LOCK_FILE, WriteLock
 from helios.index.manifest import BUILD_FOLDER, MANIFEST_FILE, Manifest, read_manifest
 from indexing.commit import commit_part, component_folder
 from indexing.disk import DISK_FULL, check_free_space
-from indexing.inputs import inputs_sha256, list_files
+from indexing.inputs import input_files, inputs_sha256, list_files
 from indexing.kept_words import keep_words, words_folder
 from indexing.memory import PeakMemory
 from indexing.progress import Progress, SilentProgress
@@ -134,6 +134,23 @@ def check_places(corpus: Path, out: Path, metadata: Path | None = None) -> None:
         raise IndexFormatError(
             f"{out}: holds {strange[0]!r} but no {MANIFEST_FILE}, so it is not a HELIOS index; "
             "give an empty or new folder"
+        )
+
+
+def check_same_corpus(corpus: Path, out: Path, *, follow_links: bool = False) -> None:
+    """Refuse an index that was built from files none of which is in the corpus; ConfigError names one of them."""
+    listed = out / FILES_FILE
+    if not (listed.is_file() and (out / MANIFEST_FILE).exists()):
+        return
+    try:
+        read = [entry.file for entry in FileList.load(listed) if entry.outcome is Outcome.READ]
+    except (ValueError, KeyError, TypeError):  # damaged or of another version: a build mends it
+        return
+    known = {place for name in read for place in (name, *map(str, PurePosixPath(name).parents))}
+    if read and known.isdisjoint(file.name for file in input_files(corpus, follow_links=follow_links)):
+        raise ConfigError(
+            f"{out}: is the index of other files ({read[0]}{' and others' if len(read) > 1 else ''}), none of which is "
+            f"in {corpus}; give another folder with --out, or --replace to put this corpus in their place"
         )
 
 

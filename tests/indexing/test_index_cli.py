@@ -141,6 +141,20 @@ def test_dry_run_refuses_what_the_build_would(tmp_path: Path):
     assert "not a HELIOS index" in result.stderr
 
 
+def test_another_corpus_does_not_replace_an_index_unasked(tmp_path: Path):
+    for name in ("boats", "bikes"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.csv").write_text("name,price\nHeron,12\nSwift,9\n")
+    built = ("--out", tmp_path / "index", *GOLD, "--workers", "1")
+    assert helios("index", "build", tmp_path / "boats", *built).exit_code == 0
+    refused = helios("index", "build", tmp_path / "bikes", *built)
+    assert refused.exit_code == 1
+    assert "is the index of other files (boats.csv), none of which is in" in refused.stderr
+    (tmp_path / "boats" / "more.csv").write_text("name,price\nGannet,18\nTern,7\n")
+    assert helios("index", "build", tmp_path / "boats", *built).exit_code == 0
+    assert helios("index", "build", tmp_path / "bikes", *built, "--replace").exit_code == 0
+
+
 def test_fields_inside_of_the_corpus_are_refused(tmp_path: Path):
     corpus = Path(shutil.copytree(sample_path(), tmp_path / "corpus", ignore=shutil.ignore_patterns("*.py")))
     (corpus / "fields.csv").write_text("id,year\nrhine,1990\n", encoding="utf-8")
