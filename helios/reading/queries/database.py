@@ -153,7 +153,8 @@ class TableDatabase:
         for name, sheet in self.sheets.items():
             for label, column in zip(self.columns[name], sheet.columns, strict=False):
                 if column.kind in (Kind.TEXT, Kind.TIME):
-                    cells = (column.cells[at].strip() for at in np.flatnonzero(sheet.counted))
+                    said = column.said if column.people else column.cells.__getitem__
+                    cells = (said(int(at)).strip() for at in np.flatnonzero(sheet.counted))
                     for value in filter(None, map(_stored, dict.fromkeys(cells))):
                         yield StoredValue((name, label), value)
 
@@ -233,7 +234,7 @@ def _samples(column: SheetColumn) -> tuple[str, ...]:
 def _values(column: SheetColumn) -> list[str | int | float | None]:
     """The cells as they are stored: numbers, ISO dates, texts, None for nothing."""
     if column.kind in (Kind.TEXT, Kind.TIME):
-        return [_stored(cell) for cell in column.cells]
+        return [_stored(column.said(row)) if column.people else _stored(cell) for row, cell in enumerate(column.cells)]
     whole = _are_whole(column)
     return [
         _stored(cell) if not np.isfinite(value)

@@ -5,7 +5,7 @@ The other reader of tables compares programs over one table; this one joins, gro
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from helios.reading.tables.programs import average_text, number_text
 from helios.reading.tables.sheet import Sheet
 from helios.routing.formulation.confidence import LACKING
 from helios.routing.formulation.generator import read_question, tried
-from helios.routing.formulation.plan import Aggregate, ColumnRef, Plan, Term
+from helios.routing.formulation.plan import Aggregate, ColumnRef, Operator, Plan, Term
 from helios.routing.formulation.sql import render
 from helios.types import Evidence, SegmentId
 
@@ -94,7 +94,8 @@ class QueryReader:
         for candidate in tried(question, readings, write, database.execute):
             said = _answer(database, plans[candidate.query.text], candidate.query)
             if said is not None and said.text not in found:
-                doubtful = said.text == "0" or _leaves_numbers(candidate.explanation)
+                alone = _counts_a_key(plans[candidate.query.text], database.is_key)
+                doubtful = said.text == "0" or alone or _leaves_numbers(candidate.explanation)
                 chance = candidate.confidence * (LACKING if doubtful else 1.0)
                 found[said.text] = replace(said, confidence=chance, explanation=candidate.explanation)
         return sorted(found.values(), key=lambda answer: -answer.confidence)
@@ -117,6 +118,13 @@ class QueryReader:
                     cells += size
                     sheets[table_id] = sheet
         return TableDatabase(sheets)
+
+
+def _counts_a_key(plan: Plan, is_key: Callable[[ColumnRef], bool]) -> bool:
+    """Whether a plan counts the only row of a name: "how many pint glasses do we have" asks for more."""
+    counts = [term.aggregate is Aggregate.COUNT and term.column is None for term in plan.select] == [True]
+    alone = [some[0] for some in plan.where if len(some) == 1 and some[0].operator is Operator.EQ]
+    return counts and any(one.term.column is not None and is_key(one.term.column) for one in alone)
 
 
 def _leaves_numbers(explanation: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from helios.reading.rivals import SHOWN, Rival
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.matching import Match
-from helios.reading.tables.programs import SAID, Op, Program, Result
+from helios.reading.tables.programs import SAID, Op, Program, Result, in_order
 
 NAMING = 2
 """Cells that name a row which is chosen by the evidence."""
@@ -18,7 +18,8 @@ NAMING = 2
 
 def rival_of(program: Program, result: Result) -> Rival:
     """The answer of a program, and how it comes about."""
-    where = " , ".join(_said(program, match) for match in program.matches)
+    matches = [*program.matches[:-2], *in_order(program.matches[-2:])] if program.compares else program.matches
+    where = " , ".join(_said(program, match) for match in matches)
     return Rival(result.text[: 3 * SHOWN], _done(program), where, program.sheet.name)
 
 
@@ -26,6 +27,10 @@ def _done(program: Program) -> str:
     columns = program.sheet.columns
     name = spelled_out(columns[program.column].header) if program.column >= 0 else ""
     text = SAID[program.op].format(name=name, how="most" if program.descending else "least")
+    if program.compares:
+        return f"whether {'less' if program.descending else 'more'} {name}".strip()
+    if program.op is Op.DIFFERENCE and program.order == program.column >= 0:
+        return f"difference of largest and smallest {name}"
     if program.op is Op.DIFFERENCE and program.order >= 0:
         return f"{text} and {spelled_out(columns[program.order].header)}"
     if program.order >= 0:

@@ -14,7 +14,7 @@ from helios.models.encoder import TokenVectors
 from helios.reading.question import Asked
 from helios.reading.question import Kind as AskedKind
 from helios.reading.tables.matching import Match, Word, matches_of, near_matches
-from helios.reading.tables.programs import OPS, Op, Program, selected
+from helios.reading.tables.programs import OPS, Op, Program, are_rivals, selected
 from helios.reading.tables.sheet import KINDS, Kind, Sheet
 from helios.reading.tables.wording import CUES, Wording
 
@@ -104,13 +104,22 @@ def programs_of(
     matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows, near)
     sets = tuple(_sets(matches, reading, sheet))
     parts = np.array(list(_programs(sets, reading, sheet)) or np.zeros((0, 6)), np.int64)
+    if sheet.months:
+        parts = _of_months(parts, sheet, ordered=reading.wording.orders)
     seen = _Seen(reading, sheet, facts, headers, matches, sets)
     return TablePrograms(sheet, sets, parts, seen.features(parts))
+
+
+def _of_months(parts: NDArray[np.int64], sheet: Sheet, *, ordered: bool) -> NDArray[np.int64]:
+    """The programs that give a month: in an order that of all its rows together, and not that of one row."""
+    ops = [OPS.index(op) for op in ((Op.MODE, Op.TOP_SUM) if ordered else (Op.LOOKUP, Op.MODE, Op.TOP_SUM))]
+    return parts[np.isin(parts[:, 2], sheet.months) & np.isin(parts[:, 0], ops)]
 
 
 def _sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> list[tuple[Match, ...]]:
     """Matches that go together: different words, and rows that they have in common; more words first."""
     content = reading.content
+    two = reading.wording.has("difference") or bool(reading.wording.rivals)
     found: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())]
     for size in (1, 2, 3):
         for chosen in combinations(matches if size < 3 else [m for m in matches if m.words][:8], size):
@@ -118,14 +127,10 @@ def _sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> lis
             if size > 1 and (len(frozenset.union(*said)) < sum(map(len, said)) or any(m.column < 0 for m in chosen)):
                 continue
             several = len({match.column for match in chosen}) < size
-            if several and not (reading.wording.has("difference") or all(m.operator not in "=~" for m in chosen)):
+            if several and not (two or all(m.operator not in "=~" for m in chosen)):
                 continue
             rows = selected(sheet, chosen)
-            if (
-                not rows.any()
-                and not (several and reading.wording.has("difference"))
-                and not (size > 1 and reading.wording.has("whether"))
-            ):
+            if not rows.any() and not (several and two) and not (size > 1 and reading.wording.has("whether")):
                 continue
             words = frozenset().union(*said)
             weight = float(sum(content[list(words)])) + 0.2 * sum(match.share for match in chosen) - 0.05 * size
@@ -151,9 +156,13 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
     ordered = 0
     for number, chosen in enumerate(sets):
         rows = selected(sheet, chosen) if chosen else np.zeros(sheet.size, bool)
+        by_words = not any(match.column < 0 for match in chosen)
         several = len(chosen) > 1 and len({m.column for m in chosen[-2:]}) == 1
         if (several and difference) or (lasting and (rows & sheet.counted).sum() == 2):
-            yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in comparable)
+            counts = (-1,) if several and by_words and wording.has("count") else ()
+            yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in (*counts, *comparable))
+        if difference and wording.has("most") and wording.has("least"):
+            yield from ((op[Op.DIFFERENCE], number, c, c, 0, 1) for c in comparable)
         if apart and rows.sum() == 1:
             yield from ((op[Op.DIFFERENCE], number, c, other, 0, 1) for c, other in apart)
         used = {match.column for match in chosen if match.operator == "="}
@@ -161,7 +170,6 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
             yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if c not in used)
         else:
             yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if sheet.columns[c].distinct <= 12)
-        by_words = not any(match.column < 0 for match in chosen)
         if wording.has("count") and by_words:
             yield op[Op.COUNT], number, -1, -1, 0, 1
             yield from ((op[Op.DISTINCT], number, c, -1, 0, 1) for c in groups if c not in used)
@@ -170,7 +178,10 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
         elif by_words and rows.sum() > 1:
             yield from ((op[Op.SUM], number, c, -1, 0, 1) for c in amounts)
         named = len({match.column for match in chosen})
-        if wording.has("whether") and by_words and (named > 1 or (named and wording.exists)):
+        if by_words and wording.has("whether") and wording.rivals and len(chosen) > 1 and are_rivals(*chosen[-2:]):
+            less = int(wording.rivals < 0)
+            yield from ((op[Op.WHETHER], number, c, -1, less, 1) for c in (-1, *amounts))
+        elif wording.has("whether") and by_words and not wording.rivals and (named > 1 or (named and wording.exists)):
             yield op[Op.WHETHER], number, -1, -1, 0, 1
         if wording.orders and ordered < SETS_ORDERED and by_words:
             ordered += 1

@@ -3,11 +3,9 @@
 "Which orders did Linden place in March?"      [Customer = Linden], [Date in March]
 """
 
-import calendar
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cache, lru_cache
 from itertools import islice
 
@@ -18,9 +16,11 @@ from helios.index.languages import COMMON, UNSPACED_COMMON, recognise
 from helios.index.lexical import terms_of
 from helios.models.encoder import TokenVectors
 from helios.reading.question import STOP
-from helios.reading.tables.dates import MONTH, MONTHS, WEEKDAYS, read_day, said_times
+from helios.reading.tables.dates import MONTH, WEEKDAYS, said_times
 from helios.reading.tables.headers import spelled_out
+from helios.reading.tables.said_dates import are_days, calendar_of, dated, spans_of, years_of_accounts
 from helios.reading.tables.sheet import COMMA, LONGEST_LIST, WORD, Kind, Sheet, Value, words_of
+from helios.reading.tables.units import scale_of
 from helios.reading.tables.wording import Comparison, Wording, compared_by
 
 MOST_WORDS = 128
@@ -52,21 +52,8 @@ MOST_BESIDE = 8
 _LONG_NUMBER = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+[.,]\d{1,2})(?![\d.,]*\d)")
 LONGEST_NAME = 4
 """Words after a comparison among which the name of a column is looked for."""
-LAST_DAY = 3_650_000
 _FIRST_YEAR = 366
 """Days up to this one have no year, and no day of the week."""
-_EPOCH = date(1970, 1, 1).toordinal()
-_YEAR = r"(?:19|20)\d\d"
-_OF = r"(?:,?\s*(?:de |del |of )?"
-_DATES = re.compile(
-    r"(?P<day>\d{1,2}|first)(?:st|nd|rd|th|\.|er)?\s*(?:of |de |d')?"
-    rf"(?P<month>{MONTH})\b\.?{_OF}(?P<year>{_YEAR}))?"
-    rf"|(?P<month2>{MONTH})\b\.?\s*(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s*(?P<year2>{_YEAR}))?"
-    rf"|(?P<month3>{MONTH})\b\.?{_OF}(?P<year3>{_YEAR}))?"
-    rf"|(?P<iso>{_YEAR}-\d\d-\d\d)|(?P<dotted>\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)(?![\d./]))"
-    rf"|(?P<year4>{_YEAR})(?:年(?:(?P<month4>\d{{1,2}})月(?:(?P<day4>\d{{1,2}})[日号])?)?)?",
-    re.IGNORECASE,
-)
 _TO = re.compile(
     r"\s*(?:and|to|until|till|through|und|bis|et|à|au|jusqu\W\w+|y|a|al|hasta|-|–|到|至|和)\s*(?:the |the end of )?",
     re.I,
@@ -87,13 +74,6 @@ _SPACED_DAYS = "|".join(name for name in WEEKDAYS if name[0] not in "星周")
 _WEEKDAY = re.compile(rf"\b(?P<name>{_SPACED_DAYS})s?\b|(?P<unspaced>(?:星期|周)[一二三四五六日天])", re.IGNORECASE)
 _UNSPACED_COMMON = re.compile("|".join(UNSPACED_COMMON))
 _ENDING = re.compile(r"(?:ing|ed|es|e|s|d)$")
-_PARTS = (
-    ("day", "month", "year"),
-    ("day2", "month2", "year2"),
-    ("day4", "month4", "year4"),
-    ("", "month3", "year3"),
-)
-"""Groups of a date's day, month and year."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +190,9 @@ def _value_matches(words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
 
 
 def _long_numbers(question: str, words: Sequence[Word]) -> list[frozenset[int]]:
-    """The words of numbers that are written with marks: 5,150 is neither 5 nor 150."""
-    return [_within(words, found.start(), found.end()) for found in _LONG_NUMBER.finditer(question)]
+    """The words of numbers that are written with marks: 5,150 is neither 5 nor 150, and 2025-26 is no 2025."""
+    found = [*_LONG_NUMBER.finditer(question), *years_of_accounts(question)]
+    return [_within(words, one.start(), one.end()) for one in found]
 
 
 def _lists(value: Value, phrase: tuple[str, ...], sheet: Sheet) -> bool:
@@ -388,9 +369,10 @@ def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet)
     for number, column in enumerate(sheet.columns):
         if column.kind is not Kind.NUMBER:
             continue
-        rows = _compare(column.values, comparison.operator, comparison.low, comparison.high)
+        times = scale_of(comparison.unit, column.words)
+        rows = _compare(column.values, comparison.operator, times * comparison.low, times * comparison.high)
         if rows.any() and (comparison.operator != "=" or not rows.all()):
-            text = f"{column.header} {comparison.operator} {comparison.low:g}"
+            text = f"{column.header} {comparison.operator} {times * comparison.low:g}"
             yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), comparison.operator, text=text)
 
 
@@ -445,13 +427,13 @@ def _day_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator
     for found in _DAY_ALONE.finditer(question) if dates else ():
         wanted = int(found["day"] or found["day2"] or found["day3"])
         for number, column in dates:
-            rows = _are_days(column.values)
-            rows[rows] = _calendar(column.values[rows])[2] == wanted
+            rows = are_days(column.values)
+            rows[rows] = calendar_of(column.values[rows])[2] == wanted
             yield from _of_days(found, rows, number, words, sheet)
     for found in _WEEKDAY.finditer(question) if dates else ():
         wanted = WEEKDAYS[(found["name"] or found["unspaced"]).casefold()]
         for number, column in dates:
-            rows = _are_days(column.values) & (column.values > _FIRST_YEAR)
+            rows = are_days(column.values) & (column.values > _FIRST_YEAR)
             rows[rows] = (column.values[rows].astype(np.int64) - 1) % 7 == wanted
             yield from _of_days(found, rows, number, words, sheet)
 
@@ -464,117 +446,27 @@ def _of_days(
         yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), text=f"{column.header} is {found[0]}")
 
 
-@dataclass(frozen=True, slots=True)
-class _OfYear:
-    """A month, or a day of it, of whatever year the table is about."""
-
-    month: int
-    day: int = 0
-
-    def within(self, values: NDArray[np.float64]) -> tuple[float, float] | None:
-        """The days that are meant in a column of dates: those that lie within its dates, or nearest to them."""
-        known = values[_are_days(values)]
-        if not len(known):
-            return None
-        text = f"-{self.month:02d}" + (f"-{self.day:02d}" if self.day else "")
-        usual = int(np.bincount(_calendar(known)[0]).argmax())
-        years = [year for year in (usual, usual - 1, usual + 1) if 1 <= year <= 9999]
-        found = [days for year in years if (days := _days(f"{year:04d}{text}")) is not None]
-        return min(found, key=lambda days: _gap(days, float(known.min()), float(known.max())), default=None)
-
-
-def _are_days(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return (values >= 1) & (values < LAST_DAY)
-
-
-def _calendar(days: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Years, months and days of months."""
-    dates = (days.astype(np.int64) - _EPOCH).astype("datetime64[D]")
-    months = dates.astype("datetime64[M]")
-    years = months.astype("datetime64[Y]").astype(np.int64) + 1970
-    return years, months.astype(np.int64) % 12 + 1, (dates - months).astype(np.int64) + 1
-
-
-def _gap(days: tuple[float, float], first: float, last: float) -> float:
-    return max(first - days[1], days[0] - last, 0.0)
-
-
-Days = tuple[float, float] | _OfYear
-
-
 def _date_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
     """Days, months and years of the question, in columns of dates and of years."""
-    spans = [(found.start(), found.end(), days) for found in _DATES.finditer(question) if (days := _meant(found))]
+    spans = spans_of(question)
     for at, (first, end, days) in enumerate(spans):
         operator, start = compared_by(question, first, end)
         following = spans[at + 1] if at + 1 < len(spans) else None
         for number, column in enumerate(sheet.columns):
             if column.kind is not Kind.DATE:
                 continue
-            rows = _dated(column.values, operator, days)
+            rows = dated(column.values, operator, days)
             if rows.any():
                 said, text = _within(words, start, end), f"{column.header} {operator} {question[first:end]}"
                 yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), operator, text=text)
             if following is not None and _TO.fullmatch(question[end : following[0]]):
-                rows = _dated(column.values, ">=", days) & _dated(column.values, "<=", following[2])
+                rows = dated(column.values, ">=", days) & dated(column.values, "<=", following[2])
                 if rows.any():
                     said, text = (
                         _within(words, first, following[1]),
                         f"{column.header} in {question[first : following[1]]}",
                     )
                     yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), "between", text=text)
-
-
-def _meant(found: re.Match[str]) -> Days | None:
-    """The days that a date of the question covers."""
-    for exact in ("iso", "dotted"):
-        if found[exact]:
-            said = read_day(found[exact])
-            return None if np.isnan(said) else (said, said)
-    for day, month, year in _PARTS:
-        if found[month] is None and (month != "month4" or found["year4"] is None):
-            continue
-        name = None if found[month] is None else MONTHS.get(found[month].casefold()) or int(found[month])
-        number = 0 if not day or not found[day] else 1 if found[day].casefold() == "first" else int(found[day])
-        if found[year] is None:
-            return None if name is None or number > 31 else _OfYear(name, number)
-        text = found[year] if name is None else f"{found[year]}-{name:02d}"
-        return _days(f"{text}-{number:02d}" if number and name else text)
-    return None
-
-
-def _days(text: str) -> tuple[float, float] | None:
-    parts = [int(part) for part in text.split("-")]
-    try:
-        first = date(parts[0], parts[1] if len(parts) > 1 else 1, parts[2] if len(parts) > 2 else 1)
-        month = parts[1] if len(parts) > 1 else 12
-        last = first if len(parts) > 2 else date(parts[0], month, calendar.monthrange(parts[0], month)[1])
-    except ValueError:
-        return None
-    return float(first.toordinal()), float(last.toordinal())
-
-
-def _dated(values: NDArray[np.float64], operator: str, meant: Days) -> NDArray[np.bool_]:
-    if isinstance(meant, _OfYear) and operator == "=":
-        rows = _are_days(values)
-        _, months, days = _calendar(values[rows])
-        rows[rows] = (months == meant.month) & ((days == meant.day) | (meant.day == 0))
-        return rows
-    interval = meant.within(values) if isinstance(meant, _OfYear) else meant
-    if interval is None:
-        return np.zeros(len(values), bool)
-    first, last = interval
-    known = np.where(np.isnan(values), -1.0, values)
-    match operator:
-        case ">":
-            return np.asarray(known > last)
-        case ">=":
-            return known >= first
-        case "<":
-            return (known < first) & (known >= 0)
-        case "<=":
-            return (known <= last) & (known >= 0)
-    return (known >= first) & (known <= last)
 
 
 def _compare(

@@ -42,7 +42,8 @@ class Op(StrEnum):
     DIFFERENCE = "difference"
     """Between two rows, or between two columns of one row."""
     WHETHER = "whether"
-    """Whether there is any."""
+    """Whether there is any; of two values of a column, whether the rows of one are more than those of the other, or add
+    up to more in another column; or to less."""
 
 
 OPS = tuple(Op)
@@ -80,16 +81,27 @@ class Program:
         columns = self.sheet.columns
         name = f'"{columns[self.column].header}"' if self.column >= 0 else "rows"
         text = SAID[self.op].format(name=name, how="most" if self.descending else "least")
-        if self.op is Op.DIFFERENCE and self.order >= 0:
+        if self.compares:
+            one, other = map(self._said, in_order(self.matches[-2:]))
+            text = f"whether {'less' if self.descending else 'more'} {name} where {one} than where {other}"
+        if self.op is Op.DIFFERENCE and self.order == self.column >= 0:
+            text = f"difference of the largest and the smallest {name}"
+        elif self.op is Op.DIFFERENCE and self.order >= 0:
             text += f' and "{columns[self.order].header}"'
         elif self.order >= 0:
             which = "largest" if self.descending else "smallest"
             ordinal = f"{self.place}. " if self.place > 1 else f"{-self.place} " if self.place < 0 else ""
             of = "sum of " if self.op is Op.TOP_SUM else ""
             text += f' of the {ordinal}{which} {of}"{columns[self.order].header}"'
-        if self.matches:
-            text += " where " + " and ".join(map(self._said, self.matches))
+        if where := self.matches[:-2] if self.compares else self.matches:
+            text += " where " + " and ".join(map(self._said, where))
         return text
+
+    @property
+    def compares(self) -> bool:
+        """Whether two values of a column are compared with each other."""
+        two = self.matches[-2:]
+        return self.op is Op.WHETHER and len(two) == 2 and are_rivals(*two)
 
     @property
     def reference(self) -> int:
@@ -129,6 +141,16 @@ class Result:
         return " | ".join(names if self.ordered else sorted(names))
 
 
+def are_rivals(one: Match, other: Match) -> bool:
+    """Whether two matches are different values of one column."""
+    return one.column == other.column >= 0 and one.operator in "=~" and other.operator in "=~"
+
+
+def in_order(matches: Sequence[Match]) -> list[Match]:
+    """Matches as the question says them."""
+    return sorted(matches, key=lambda match: min(match.words))
+
+
 def selected(sheet: Sheet, matches: Sequence[Match]) -> NDArray[np.bool_]:
     """bool (R): rows that all matches hold for."""
     rows = np.ones(sheet.size, bool)
@@ -142,6 +164,8 @@ def execute(program: Program) -> Result | None:
     sheet, op = program.sheet, program.op
     if op is Op.DIFFERENCE:
         return _difference(program)
+    if program.compares:
+        return _outdone(program)
     rows = selected(sheet, program.matches)
     if (rows & sheet.counted).any():
         rows = rows & sheet.counted  # a total is an answer only where nothing else is meant
@@ -183,7 +207,7 @@ def _listed(program: Program, at: NDArray[np.int64]) -> Result | None:
 
 def shown(sheet: Sheet, row: int, column: int) -> str:
     """A cell in one line, with its unit where the column beside it holds units."""
-    text = " ".join(sheet.columns[column].cells[row].split())
+    text = sheet.columns[column].said(row)
     if sheet.columns[column].kind is Kind.NUMBER and column + 1 < len(sheet.columns):
         beside = sheet.columns[column + 1]
         if not UNIT.isdisjoint(beside.words[-1:]):
@@ -218,7 +242,7 @@ def _extreme(program: Program, at: NDArray[np.int64]) -> Result | None:
     chosen = known[values == wanted]
     if len(chosen) > 5:
         return None
-    items = tuple(dict.fromkeys(" ".join(column.cells[row].split()) for row in chosen if column.keys[row] >= 0))
+    items = tuple(dict.fromkeys(column.said(int(row)) for row in chosen if column.keys[row] >= 0))
     if not items:
         return None
     cells = [(int(row), program.column) for row in chosen] + [(int(row), program.order) for row in chosen]
@@ -235,7 +259,7 @@ def _first_ones(program: Program, known: NDArray[np.int64], values: NDArray[np.f
     if level or len(np.unique(values)) < 2 or (count >= MOST_ITEMS and len(following)):
         return None
     rows = [int(row) for row in known[kept]]
-    items = tuple(dict.fromkeys(" ".join(column.cells[row].split()) for row in rows))
+    items = tuple(dict.fromkeys(map(column.said, rows)))
     if len(items) < 2 or not all(items):
         return None
     cells = tuple(dict.fromkeys((row, at) for row in rows for at in (program.column, program.order)))
@@ -265,19 +289,27 @@ def _grouped(program: Program, at: NDArray[np.int64]) -> Result | None:
     chosen = np.flatnonzero(totals == wanted)
     if len(chosen) > 3:
         return None
-    items = [" ".join(column.cells[at[keys == key][0]].split()) for key in chosen]
+    items = [column.said(int(at[keys == key][0])) for key in chosen]
     cells = [(int(row), program.column) for key in chosen for row in at[keys == key]]
     return Result(tuple(items), tuple(cells[:MOST_CELLS]), float(wanted))
 
 
 def _difference(program: Program) -> Result | None:
     """Of the values of two rows: the only two that are selected, or those which the last two matches select while the
-    others hold for both. Or of two columns of the one row that is selected."""
+    others hold for both; where these select several rows, of what each add up to, or of how many there are. Or of two
+    columns of the one row that is selected, or of the largest and the smallest value of one."""
     columns = program.sheet.columns
     column = columns[program.column]
     cells: list[tuple[int, int]] = []
     rows = np.flatnonzero(selected(program.sheet, program.matches) & program.sheet.counted)
-    if program.order >= 0:
+    if program.column < 0:
+        return _counted_apart(program)
+    if program.order == program.column:
+        known = rows[np.isfinite(column.values[rows])]
+        if len(known) > 1:
+            ends = (known[np.argmax(column.values[known])], known[np.argmin(column.values[known])])
+            cells = [(int(row), program.column) for row in ends]
+    elif program.order >= 0:
         cells = [(int(row), at) for row in rows for at in (program.column, program.order)]
     elif len(rows) == 2 and len({match.column for match in program.matches[-2:]}) == len(program.matches[-2:]):
         cells = [(int(row), program.column) for row in rows]
@@ -285,12 +317,17 @@ def _difference(program: Program) -> Result | None:
         return None
     else:
         *common, first, second = program.matches
+        totals = []
         for match in (first, second):
             at = np.flatnonzero(selected(program.sheet, [*common, match]) & program.sheet.counted)
             at = at[np.isfinite(column.values[at])]
-            if len(at) != 1:
+            if len(at) != 1 and not (len(at) and column.is_amount and match.operator == "="):
                 return None
-            cells.append((int(at[0]), program.column))
+            totals.append(float(column.values[at].sum()))
+            cells += [(int(row), program.column) for row in at]
+        if len(cells) > 2:
+            value = abs(totals[0] - totals[1])
+            return Result((number_text(value),), tuple(cells[:MOST_CELLS]), value)
     values = [float(columns[at].values[row]) for row, at in cells]
     if len(values) != 2 or not np.isfinite(values).all():
         return None
@@ -303,6 +340,37 @@ def _difference(program: Program) -> Result | None:
             value = values[1] + DAY_MINUTES - values[0]  # a shift from 22:00 to 06:00
         return Result((f"{number_text(value)} minutes" if clock else as_long_as(value),), tuple(cells), value)
     return Result((number_text(value),), tuple(cells), value)
+
+
+def _counted_apart(program: Program) -> Result | None:
+    """How many rows more one of the last two matches selects than the other."""
+    *common, first, second = program.matches
+    found = [np.flatnonzero(selected(program.sheet, [*common, one]) & program.sheet.counted) for one in (first, second)]
+    if not all(map(len, found)):
+        return None
+    value = float(abs(len(found[0]) - len(found[1])))
+    cells = [(int(row), one.column) for one, at in zip((first, second), found, strict=True) for row in at]
+    return Result((number_text(value),), tuple(cells[:MOST_CELLS]), value)
+
+
+def _outdone(program: Program) -> Result | None:
+    """Of the two values that the last matches select, the one said first against the other; None for two that are equal
+    or of which one has no number."""
+    totals: list[float] = []
+    cells: list[tuple[int, int]] = []
+    for match in in_order(program.matches[-2:]):
+        at = np.flatnonzero(selected(program.sheet, [*program.matches[:-2], match]) & program.sheet.counted)
+        if program.column >= 0:
+            values = program.sheet.columns[program.column].values
+            at = at[np.isfinite(values[at])]
+            totals.append(float(values[at].sum()) if len(at) else np.nan)
+        else:
+            totals.append(float(len(at)))
+        cells += [(int(row), program.column if program.column >= 0 else match.column) for row in at]
+    if not np.isfinite(totals).all() or totals[0] == totals[1]:
+        return None
+    yes = totals[0] < totals[1] if program.descending else totals[0] > totals[1]
+    return Result(("yes",) if yes else ("no",), tuple(cells[:MOST_CELLS]), yes=yes)
 
 
 def number_text(value: float) -> str:

@@ -24,6 +24,7 @@ from helios.reading.tables.columns import ColumnReader, TableText, column_featur
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.joins import Corpus, Joins
 from helios.reading.tables.matching import few_values, question_words
+from helios.reading.tables.months import asks_for_month, with_months
 from helios.reading.tables.others import Others
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.series import down_the_page
@@ -93,16 +94,20 @@ class Sheets:
         """The same with columns of the tables that it refers to."""
         return self._joined.of(table_id, lambda: self._join(table_id))
 
-    def get(self, table_id: str, *, joined: bool = True) -> ReadTable | None:
-        """The same with vectors."""
+    def get(self, table_id: str, *, joined: bool = True, months: str = "") -> ReadTable | None:
+        """The same with vectors; for a question that asks for `months` with the months of its dates."""
+        if months and (read := self._read(table_id, joined=joined, months=months)) is not None:
+            return read
         return self._kept.of((table_id, joined), lambda: self._read(table_id, joined=joined))
 
     def series(self, table_id: str) -> tuple[ReadTable, ...]:
         """What of a table lies across the page, down the page, with vectors; nothing of most tables."""
         return self._series.of(table_id, lambda: self._down(table_id))
 
-    def stack(self, number: int) -> ReadTable:
+    def stack(self, number: int, *, months: str = "") -> ReadTable:
         """Tables that go on in one another, one below the other, with vectors; by the number that `stacks` gives."""
+        if months:
+            return self._with_vectors(with_months(self.stacks.sheet(number), months))
         return self._stacked.of(number, lambda: self._with_vectors(self.stacks.sheet(number)))
 
     def _down(self, table_id: str) -> tuple[ReadTable, ...]:
@@ -117,9 +122,11 @@ class Sheets:
         sheet = self.sheet(table_id)
         return None if sheet is None else sheet.joining(self.joins.of(sheet))
 
-    def _read(self, table_id: str, *, joined: bool) -> ReadTable | None:
+    def _read(self, table_id: str, *, joined: bool, months: str = "") -> ReadTable | None:
         sheet = self.joined(table_id) if joined else self.sheet(table_id)
-        return None if sheet is None else self._with_vectors(sheet)
+        if sheet is None:
+            return None
+        return self._with_vectors(with_months(sheet, months) if months else sheet)
 
     def _with_vectors(self, sheet: Sheet) -> ReadTable:
         table = sheet.table
@@ -178,8 +185,9 @@ def plain_programs(
     """The programs over each of the tables, without what the reader of columns says."""
     found = []
     stacks: dict[int, TableFacts] = {}
+    months = reading.asked.text if asks_for_month(reading.asked.text) else ""
     for table_id, facts in tables:
-        read = sheets.get(table_id, joined=joined)
+        read = sheets.get(table_id, joined=joined, months=months)
         for number in sheets.stacks.of(table_id) if joined else ():
             stacks.setdefault(number, replace(facts, rows=()))
         if read is not None:
@@ -192,7 +200,7 @@ def plain_programs(
                 programs_of(reading, one.sheet, elsewhere, one.headers, one.values) for one in sheets.series(table_id)
             ]
     for number, facts in list(stacks.items())[:STACKS]:
-        read = sheets.stack(number)
+        read = sheets.stack(number, months=months)
         found.append(programs_of(reading, read.sheet, facts, read.headers, read.values))
     return found
 

@@ -6,7 +6,7 @@ Shape legend: R rows, C columns.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -73,6 +73,10 @@ def words_of(text: str) -> list[str]:
 
 
 COMMA = re.compile(r",\s")
+_SURNAME = r"(?P<last>[^\W\d_a-z][\w'’-]{2,}(?: [^\W\d_a-z][\w'’-]+)?)"
+_SHORT_NAME = re.compile(rf"(?P<first>[^\W\d_a-z])\. ?{_SURNAME}")
+_FULL_NAME = re.compile(rf"(?P<first>[^\W\d_a-z][\w'’-]+) {_SURNAME}")
+"""A person by an initial, and by the first name: J. Hill and Joan Hill."""
 LONGEST_LIST = 400
 """Characters of a cell in which the items of a list are looked for."""
 
@@ -91,11 +95,18 @@ class SheetColumn:
     """The number of each cell's value among the column's distinct ones, -1 for an empty cell."""
     lists_by_commas: bool = False
     """Whether commas part items that recur in other cells: days, not "Paris, Texas"."""
+    people: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The whole names of people who also stand here with an initial, by what that cell's key is."""
 
     @property
     def distinct(self) -> int:
         """Different values."""
         return int(self.keys.max(initial=-1)) + 1
+
+    def said(self, row: int) -> str:
+        """A cell in one line; a person by the whole name."""
+        text = " ".join(self.cells[row].split())
+        return self.people.get(text.casefold(), text) if self.people else text
 
     @property
     def is_key(self) -> bool:
@@ -132,6 +143,16 @@ class Joined:
     """The column that refers."""
     rows: NDArray[np.int64] = field(repr=False)
     """int64 (R): the other table's row that is referred to, -1 for none."""
+
+    @property
+    def is_month(self) -> bool:
+        """Whether it says in which month a date of the row's own lies."""
+        return False
+
+    @property
+    def header(self) -> str:
+        """What the column is called there."""
+        return self.sheet.columns[self.column].header
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -191,7 +212,7 @@ class Sheet:
         if first >= 0:
             columns = (*columns, _whole_name(columns[first], columns[last]))
         counted = np.array([not _is_total(row) for row in cells], bool)
-        if len(cells) > 2 and _sums_up(cells[-1], len(cells) - 1):
+        if len(cells) > 2 and (_sums_up(cells[-1], len(cells) - 1) or _adds_up(columns)):
             counted[-1] = False
         return cls._of(table, columns, counted, (first, last) if first >= 0 else ())
 
@@ -211,11 +232,14 @@ class Sheet:
         column that refers before its own."""
         columns, joined = list(self.columns), tuple(others)
         for one in joined:
-            header = one.sheet.columns[one.column].header
+            header = one.header
             if header.casefold() in {column.header.casefold() for column in columns}:
                 header = f"{self.columns[one.by].header} {header}"
             columns.append(column_of(header, one.cells))
-        return self._of(self.table, tuple(columns), self.counted, self.names, joined) if joined else self
+        if not joined:
+            return self
+        beside = (*self.joined, *joined)
+        return self._of(self.table, tuple(columns), self.counted, self.names, beside, self.source)
 
     @classmethod
     def made(
@@ -236,6 +260,11 @@ class Sheet:
         return len(self.columns) - len(self.joined)
 
     @property
+    def months(self) -> tuple[int, ...]:
+        """The columns of months that were put beside its own, for a question that asks for one."""
+        return tuple(at for at, one in enumerate(self.joined, start=self.own) if one.is_month)
+
+    @property
     def size(self) -> int:
         """Rows: those of the table, one for an infobox."""
         return len(self.counted)
@@ -247,12 +276,12 @@ class Sheet:
 
     def places(self, row: int, column: int) -> tuple[Place, ...]:
         """Where a cell stands; a whole name stands in two cells, a joined one in that which refers and in its own."""
-        if self.source is not None:
-            return self.source.places(row, column)
         if column >= self.own:
             joined = self.joined[column - self.own]
             other = int(joined.rows[row])
             return (*self.places(row, joined.by), *(joined.sheet.places(other, joined.column) if other >= 0 else ()))
+        if self.source is not None:
+            return self.source.places(row, column)
         columns = self.names if self.names and column == self.own - 1 else (column,)
         return tuple(Place(self.table, *((one, 1) if self.lies else (row, one))) for one in columns)
 
@@ -288,7 +317,10 @@ def column_of(header: str, cells: tuple[str, ...]) -> SheetColumn:
                 kind, values = known, found_values
                 break
     found: dict[str, int] = {}
-    keys = [found.setdefault(key, len(found)) if (key := " ".join(cell.split()).casefold()) else -1 for cell in cells]
+    people = _people(filled) if kind is Kind.TEXT else {}
+    folded = (" ".join(cell.split()).casefold() for cell in cells)
+    whole = ((people[key].casefold() if key in people else key) for key in folded) if people else folded
+    keys = [found.setdefault(key, len(found)) if key else -1 for key in whole]
     return SheetColumn(
         header,
         tuple(dict.fromkeys(words_of(f"{header} {spelled_out(header)}"))),
@@ -297,7 +329,21 @@ def column_of(header: str, cells: tuple[str, ...]) -> SheetColumn:
         values,
         np.array(keys, np.int32),
         kind is Kind.TEXT and _lists_by_commas(set(filled)),
+        people,
     )
+
+
+def _people(cells: Iterable[str]) -> dict[str, str]:
+    """Names with an initial, folded, with the only whole name among the cells that each may stand for."""
+    short: dict[str, tuple[str, str]] = {}
+    full: dict[tuple[str, str], dict[str, str]] = {}
+    for cell in {" ".join(cell.split()) for cell in cells}:
+        if found := _SHORT_NAME.fullmatch(cell):
+            short[cell.casefold()] = (found["first"].casefold(), found["last"].casefold())
+        elif found := _FULL_NAME.fullmatch(cell):
+            names = full.setdefault((found["first"][0].casefold(), found["last"].casefold()), {})
+            names.setdefault(cell.casefold(), cell)
+    return {key: next(iter(full[name].values())) for key, name in short.items() if len(full.get(name, ())) == 1}
 
 
 def _lists_by_commas(cells: Iterable[str]) -> bool:
@@ -365,6 +411,15 @@ def _sums_up(row: tuple[str, ...], above: int) -> bool:
     return first in _ALL or (number == str(above) and named.isalpha())
 
 
+def _adds_up(columns: Iterable[SheetColumn]) -> bool:
+    """Whether the numbers of the last row are the sums of those above them, in several of its columns of numbers and in
+    most of them; one sum comes about by chance."""
+    sums = [(float(np.nansum(one.values[:-1])), float(one.values[-1])) for one in columns if one.kind is Kind.NUMBER]
+    told = [(above, last) for above, last in sums if np.isfinite(last) and last]
+    agree = sum(abs(above - last) <= 1e-6 * abs(last) for above, last in told)
+    return agree > 1 and 2 * agree > len(told)
+
+
 def _values(columns: tuple[SheetColumn, ...]) -> tuple[tuple[Value, ...], dict[str, list[int]]]:
     values: list[Value] = []
     postings: dict[str, list[int]] = {}
@@ -373,8 +428,9 @@ def _values(columns: tuple[SheetColumn, ...]) -> tuple[tuple[Value, ...], dict[s
         starts = np.searchsorted(column.keys[order], np.arange(column.distinct + 1))
         for key in range(column.distinct):
             rows = order[starts[key] : starts[key + 1]]
-            cell = column.cells[rows[0]][:200]
-            for words in dict.fromkeys((tuple(words_of(cell)), tuple(words_of(spelled_out(cell))))):
+            said = {column.cells[row]: None for row in rows} if column.people else (column.cells[rows[0]],)
+            forms = (words for cell in said for words in (words_of(cell[:200]), words_of(spelled_out(cell[:200]))))
+            for words in dict.fromkeys(map(tuple, forms)):
                 if 0 < len(words) <= LONGEST_VALUE:
                     for word in Counter(words):
                         postings.setdefault(word, []).append(len(values))

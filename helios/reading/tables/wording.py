@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from helios.index.languages import recognise
 from helios.models.glossary import Glossed, gloss
+from helios.reading.tables.units import unit_behind
 
 _COUNT = (
     r"how many|how often|number of|count(?:\b|s of)|wie ?viele|wie oft|几次|anzahl|combien d|nombre de|"
@@ -165,6 +166,19 @@ _COMPARING = tuple(
     for sign, text in ((">", _ABOVE), ("<", _BELOW))
 )
 """Words that compare with something else than a number."""
+_RIVALS = re.compile(
+    r"\b(?:more|less|(?!other|rath|late|earli|soon)[a-z]{2,}er)\b[^?]{0,60}?\bthan\b"
+    r"(?!\W*(?:[\d$€£¥]|an?\b|one|half|(?:the )?(?:usual|average|last)))"
+    r"|\b(?:mehr|(?!später|früher)[a-zäöü]{3,}er)\b[^?]{0,60}?\bals\b(?!\W*\d)"
+    r"|\b(?:plus|moins)\b[^?]{0,60}?\bque\b(?!\W*\d)|\b(?:m[aá]s|menos)\b[^?]{0,60}?\bque\b(?!\W*\d)|比",
+    re.IGNORECASE,
+)
+"""Words that compare two things with each other: "does A have more orders than B"."""
+_LESS = re.compile(
+    r"less|fewer|small|short|low|cheap|light|young|slow|near|thin|weak|weniger|klein|kürz|niedrig|billig|leicht|moins|"
+    r"menos",
+    re.IGNORECASE,
+)
 _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
     r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
@@ -175,7 +189,7 @@ _BEHIND = (
     (
         ">=",
         re.compile(
-            rf"{_UNIT}(?:or (?:more|above|over|later|older|after|better|higher|newer)|oder mehr|"
+            rf"{_UNIT}(?:or (?:more|above|over|later|older|after|better|higher|newer|longer|larger|bigger)|oder mehr|"
             r"ou plus|o más|以上)",
             re.I,
         ),
@@ -183,7 +197,7 @@ _BEHIND = (
     (
         "<=",
         re.compile(
-            rf"{_UNIT}(?:or (?:less|fewer|below|under|earlier|before|lower|cheaper)|oder weniger|"
+            rf"{_UNIT}(?:or (?:less|fewer|below|under|earlier|before|lower|cheaper|shorter|smaller)|oder weniger|"
             r"ou moins|o menos|以下)",
             re.I,
         ),
@@ -207,7 +221,10 @@ _NUMBER_WORDS = {
         ("four vier quatre cuatro", 4), ("five fünf cinq cinco", 5), ("six sechs seis", 6),
         ("seven sieben sept siete", 7), ("eight acht huit ocho", 8), ("nine neun neuf nueve", 9),
         ("ten zehn dix diez", 10), ("eleven elf onze once", 11),
-        ("twelve zwölf douze doce dozen dutzend douzaine docena", 12), ("fifteen fünfzehn quinze quince", 15),
+        ("twelve zwölf douze doce dozen dutzend douzaine docena", 12), ("thirteen dreizehn treize trece", 13),
+        ("fourteen vierzehn quatorze catorce", 14), ("fifteen fünfzehn quinze quince", 15),
+        ("sixteen sechzehn seize dieciséis", 16), ("seventeen siebzehn diecisiete", 17),
+        ("eighteen achtzehn dieciocho", 18), ("nineteen neunzehn diecinueve", 19), ("fiver", 5), ("tenner", 10),
         ("twenty zwanzig vingt veinte", 20), ("thirty dreißig dreissig trente treinta", 30),
         ("forty vierzig cuarenta", 40),
         ("fifty fünfzig cinquante cincuenta", 50), ("sixty sechzig soixante sesenta", 60),
@@ -244,6 +261,8 @@ _CUES = {
 CUES = (*_CUES, "ordinal")
 _WHETHER_GERMAN = _pattern(rf"^\W*(?:{_ELSEWHERE})\b")
 """German asks "was" where English asks "what"."""
+_OPENING = r"start|beginning|(?<!before the )(?<!since the )(?<!from the )end"
+"""What of a time is meant, where it makes no difference: "since the start of 2020", "until the end of May"."""
 LOOKED_BACK, LOOKED_AHEAD = 28, 26
 """Characters before and after a number that may say what it is compared by."""
 
@@ -258,6 +277,8 @@ class Comparison:
     start: int
     """Characters [start, end) of the question, with the words that compare."""
     end: int
+    unit: str = ""
+    """The unit that stands behind the number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +296,8 @@ class Wording:
     """Whether it is asked if there is such a thing."""
     few: int = 0
     """How many that come first in an order are asked for together; 0 where only one is."""
+    rivals: int = 0
+    """1 where it is asked of two things which has more, -1 which has less, 0 for neither."""
     comparing: tuple[tuple[str, int, int], ...] = ()
     """Words that compare with what is named behind them: `>`, `>=`, `<` or `<=`, and their characters."""
 
@@ -297,7 +320,8 @@ def wording_of(question: str) -> Wording:
     cues = {name: english.characters(*span) for name, span in also.cues.items()} | own.cues
     return Wording(
         cues, max(own.place, also.place), _said_in_either(own.comparisons, also.comparisons, english),
-        own.lasts or also.lasts, own.exists or also.exists, own.few or also.few, own.comparing,
+        own.lasts or also.lasts, own.exists or also.exists, own.few or also.few, own.rivals or also.rivals,
+        own.comparing,
     )  # fmt: skip
 
 
@@ -333,7 +357,10 @@ def _wording_of(question: str) -> Wording:
             break
     lasts, exists = (re.search(text, question, re.IGNORECASE) is not None for text in (_DURATION, _EXISTENCE))
     comparing = tuple(_comparing(question))
-    return Wording(cues, place, tuple(_comparisons(question)), lasts, exists, _few(question), comparing)
+    compared = tuple(replace(one, unit=unit_behind(question, one.end)) for one in _comparisons(question))
+    found = _RIVALS.search(question)
+    rivals = 0 if found is None else -1 if _LESS.match(found[0]) else 1
+    return Wording(cues, place, compared, lasts, exists, _few(question), rivals, comparing)
 
 
 def _few(question: str) -> int:
@@ -396,7 +423,8 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
             return operator, start
     for sign, text in ((">", _ABOVE), ("<", _BELOW)):
         said = re.search(
-            rf"(?:^|\W|(?<=[㐀-鿿]))({text})\W{{0,3}}(?:(?:the|an?|dem|den|der|el|la|le|les|los)\s)?\W{{0,2}}$",
+            rf"(?:^|\W|(?<=[㐀-鿿]))({text})\W{{0,3}}(?:(?:the|an?|dem|den|der|el|la|le|les|los)\s)?"
+            rf"(?:(?:{_OPENING}) of\s)?\W{{0,2}}$",
             before,
             re.I,
         )

@@ -36,6 +36,11 @@ def rows(*numbers: int, column: int = CUSTOMER) -> Match:
     return Match(column, chosen, frozenset((0,)), 1.0, 1, text="x")
 
 
+def said(match: Match) -> Match:
+    """A match that the question says after the others."""
+    return replace(match, words=frozenset((5,)))
+
+
 @pytest.mark.parametrize(
     ("program", "items"),
     [
@@ -56,7 +61,14 @@ def rows(*numbers: int, column: int = CUSTOMER) -> Match:
         (Program(SHEET, Op.DIFFERENCE, (rows(1), rows(3)), UNITS), ("9",)),
         (Program(SHEET, Op.DIFFERENCE, (rows(1), rows(2)), DUE), ("9 days",)),
         (Program(SHEET, Op.WHETHER, (rows(1),)), ("yes",)),
-        (Program(SHEET, Op.WHETHER, (rows(1), rows(2))), ("no",)),
+        (Program(SHEET, Op.WHETHER, (rows(1), rows(2, column=TOWN))), ("no",)),
+        (Program(SHEET, Op.WHETHER, (rows(0, 2), said(rows(1)))), ("yes",)),
+        (Program(SHEET, Op.WHETHER, (said(rows(1)), rows(0, 2))), ("yes",)),
+        (Program(SHEET, Op.WHETHER, (rows(0, 2), said(rows(1))), descending=True), ("no",)),
+        (Program(SHEET, Op.WHETHER, (rows(3), said(rows(1))), UNITS), ("no",)),
+        (Program(SHEET, Op.DIFFERENCE, (rows(0, 2), rows(1)), UNITS), ("1",)),
+        (Program(SHEET, Op.DIFFERENCE, (rows(0, 2), rows(1))), ("1",)),
+        (Program(SHEET, Op.DIFFERENCE, (), UNITS, UNITS), ("9",)),
     ],
 )
 def test_a_program_gives(program, items):
@@ -164,7 +176,9 @@ def test_an_average_is_said_as_a_person_says_it_and_kept_as_it_is():
         Program(SHEET, Op.EXTREME, (), ORDER, UNITS, True, 9),  # no ninth
         Program(TIED, Op.EXTREME, (), 0, 1, True, -2),  # the second and the third are level
         Program(MANY, Op.EXTREME, (), 0, 1, True, -30),  # more than an answer lists
-        Program(SHEET, Op.DIFFERENCE, (rows(0, 2), rows(1)), UNITS),  # of three rows
+        Program(SHEET, Op.DIFFERENCE, (rows(0, 2), rows(1)), DUE),  # of three days
+        Program(SHEET, Op.WHETHER, (rows(0), said(rows(1)))),  # as many
+        Program(SHEET, Op.WHETHER, (rows(0), said(rows(1))), TOWN),  # no numbers
     ],
 )
 def test_a_program_without_a_result(program):
@@ -445,3 +459,33 @@ def test_what_commas_part_is_a_list_only_where_the_items_recur():
         ([True, False, False, False], "="),
         ([False, True, False, False], "~"),
     ]
+
+
+PEOPLE_TWICE = Sheet.of(
+    Table(
+        "hours", "Hours", ("Who", "Hours"),
+        (
+            ("J. Hill", "2"), ("Joan Hill", "3"), ("Ann Reed", "4"), ("A. Moss", "9"), ("Amy Moss", "1"),
+            ("Abe Moss", "1"),
+        ),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("question", ["how many hours did Joan Hill do?", "hours of J. Hill"])
+def test_a_person_with_an_initial_is_who_the_column_has_in_full(question):
+    words = question_words(question)
+    found = matches_of(question, words, wording_of(question), PEOPLE_TWICE, ())
+    match = next(one for one in found if one.operator == "=" and len(one.words) == 2)
+    assert np.flatnonzero(match.rows).tolist() == [0, 1]
+    names = execute(Program(PEOPLE_TWICE, Op.LOOKUP, (match,), 0))
+    assert names is not None and names.items == ("Joan Hill",)
+    count = execute(Program(PEOPLE_TWICE, Op.DISTINCT, (), 0))
+    assert count is not None and count.items == ("5",), "A. Moss may be Amy or Abe"
+
+
+def test_a_last_row_that_adds_up_is_a_total():
+    rows = (("Ann", "3", "1"), ("Bo", "4", "2"), ("All riders", "7", "3"))
+    assert Sheet.of(Table("km", "Km", ("Rider", "Jan", "Feb"), rows)).counted.tolist() == [True, True, False]
+    rows = (("Ann", "3", "1"), ("Bo", "4", "2"), ("Cy", "7", "9"))
+    assert Sheet.of(Table("km", "Km", ("Rider", "Jan", "Feb"), rows)).counted.tolist() == [True, True, True]
