@@ -141,10 +141,10 @@ def _money(pieces: list[Piece], schema: SchemaView) -> list[Piece]:
 def _most(piece: Piece, after: Sequence[Piece], rest: Sequence[Piece], amount: ColumnRef) -> list[Piece]:
     """ "(spent) the most (money) on fuel, and how much": nothing where something else is most."""
     gone = [p for p in after[1:2] if p.text == "money"]
-    ends = next((p.cue for p in after[1 + len(gone) :] if p.cue != Cue.WORD), Cue.END)
+    at = rest.index(after[0]) + 1
+    ends = next((p.cue for p in rest[at:] if p.cue != Cue.WORD and p not in gone), Cue.END)
     if ends in (Cue.COLUMN, Cue.TABLE):
         return []
-    at = rest.index(after[0]) + 1
     mention = _mention(replace(piece, start=after[0].end, end=after[0].end), [amount], MONEY)
     return [*rest[:at], mention, *_told([p for p in rest[at:] if p not in gone], mention)]
 

@@ -18,6 +18,11 @@ ADJECTIVE = 1.0
 """What a value is worth that says of what kind the things are whose table follows."""
 PERHAPS = 0.3
 """What a value is worth that is written like a part of a name."""
+COUNTED = frozenset((
+    "than", "least", "most", "exactly", "only", "just", "about", "by", "to", "of", "equals", "equal", "is", "are",
+    "has", "have", "had", "from", "in", "number", "id", "over", "under", "above", "below", "or", "and", "minus", "plus",
+))  # fmt: skip
+"""Words before "one" where it is a number."""
 TOGETHER = 0.2
 """What words gain by being one name."""
 
@@ -166,10 +171,20 @@ def _cue(tokens: Sequence[Token], start: int, pattern: Pattern) -> Piece:
     return Piece(pattern.cue, start, end, " ".join(t.text.lower() for t in tokens[start:end]), pattern.payload)
 
 
+def _stands_for_something(tokens: Sequence[Token], start: int) -> bool:
+    """Whether "one" is no number: "the November one", "which one", "the one that"."""
+    before = tokens[start - 1] if start else None
+    after = tokens[start + 1] if start + 1 < len(tokens) else None
+    ends = after is None or after.small or not after.text[:1].isalnum()
+    return ends and before is not None and before.text.lower() not in COUNTED and not before.text.startswith(("=", ">"))
+
+
 def _word(tokens: Sequence[Token], start: int) -> Piece:
     token = tokens[start]
     if token.quoted:
         return Piece(Cue.VALUE, start, start + 1, token.text, quoted=True)
+    if token.text.lower() == "one" and _stands_for_something(tokens, start):
+        return Piece(Cue.WORD, start, start + 1, "it")
     if token.number is not None:
         return Piece(Cue.NUMBER, start, start + 1, token.text, number=token.number)
     return Piece(Cue.WORD, start, start + 1, token.lemma)

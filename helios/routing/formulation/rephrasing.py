@@ -23,9 +23,12 @@ FRAGMENT_WORDS = 16
 AND_HOW_MANY = re.compile(r"(?:,| and) how (?:many|much)(?=\s*[.?!]?\s*$)", re.IGNORECASE)
 COURTESY = re.compile(r",?\s*\b(please|thanks|thank you)\b(?=\s*[.?!]|\s*$)", re.IGNORECASE)
 ALL_THE_SAME = re.compile(
-    r",?\s*\b(?:counting|including)\b[^,;?.]*?\b(?:too|as well)\b,?|,\s*\w+ or not(?:,|(?=\s*[.?]))", re.IGNORECASE
+    r",?\s*\b(?:counting|including)\b[^,;?.]*?\b(?:too|as well)\b,?|,\s*\w+ or not(?:,|(?=\s*[.?]))"
+    r"|,?\s*\bincluding (?:any|anyone|anybody|those|the ones|people) (?:who|that|which)\b[^,;?.]*"
+    r"|,\s*(?:the )?\w+ (?:ones )?included(?=\s*(?:[.,;?!]|$))",
+    re.IGNORECASE,
 )
-"""What is said to make no difference: "counting the closed ones too", "paid or not"."""
+"""What is said to make no difference: "counting the closed ones too", "paid or not", "leavers included"."""
 SUPERLATIVE = rf"(?:{'|'.join(SUPERLATIVES)}|most \w+|least \w+)"
 FROM_THE_TOP = re.compile(
     rf",?\s*\b(?:(?:starting|beginning) (?:from|with)|from) the ({SUPERLATIVE})(?: one)?"
@@ -34,11 +37,16 @@ FROM_THE_TOP = re.compile(
 )
 ORDER_ALONE = re.compile(rf"[?.]\s+({SUPERLATIVE} first)\b", re.IGNORECASE)
 HIS_OR_HER = re.compile(r"\b(?:his or her|her or his|his/her|her/his)\b", re.IGNORECASE)
-EACH_ONCE = re.compile(r"\b(?:list|show|name|give|with) each (?:\w+ )?(?:just |only )?once\b", re.IGNORECASE)
+EACH_ONCE = re.compile(
+    r"(?:\b(?:list|show|name|give|with) |(?:(?<=[.?!,;])|(?<=[.?!,;] )))each (?:\w+ ){0,2}(?:just |only )?once\b",
+    re.IGNORECASE,
+)
+COSTS_MOST = re.compile(r"\b(which|what) ((?:\w+ ){1,3}?)costs? the (most|least)\b", re.IGNORECASE)
 ADD_UP = re.compile(r"\b(what|how much) (?:do|does|did) (.+?) add up to\b", re.IGNORECASE)
 ADD_UP_TO_MORE = re.compile(r"\badds? up to (?=(?:more|less|over|under|at) )", re.IGNORECASE)
 
 
+HIGHEST = {"most": "highest", "least": "lowest"}
 WANTED = re.compile(r"^\s*(?:i need|i want|i['’]d like|we need|can you (?:give|show|tell) me|just)\b", re.IGNORECASE)
 """What opens a sentence that says what is wanted."""
 NONE_LEFT_OUT = re.compile(
@@ -97,6 +105,7 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = with_whole_dates(RUNS_OUT.sub("expires", IN_ALL.sub("in total", text)))
     text = ORDER_ALONE.sub(lambda found: ", " + found[1].lower(), FROM_THE_TOP.sub(r", \1 first", text))
     text = EACH_ONCE.sub("each one once", HIS_OR_HER.sub("their", text))
+    text = COSTS_MOST.sub(lambda found: f"{found[1]} {found[2]}has the {HIGHEST[found[3].lower()]} total cost", text)
     text = ADD_UP_TO_MORE.sub("total ", ADD_UP.sub(r"what is the total of \2", text))
     text = ONE_BY_ONE.sub(lambda found: f"for each {found[1].lower()}", text)
     text = OF_ITS_KIND.sub(r"\1\2 of their \4", text)

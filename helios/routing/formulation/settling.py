@@ -359,7 +359,8 @@ class _Surroundings:
 
     def _measured(self) -> list[str]:
         """The tables of amounts that are asked for: "how many crates did the mill get in May" is of deliveries."""
-        named = [item.piece.columns for item in self.draft.select if item.piece is not None and item.piece.columns]
+        pieces = [item.piece for item in self.draft.select if item.piece is not None and item.piece.cue != Cue.TABLE]
+        named = [piece.columns for piece in pieces if piece.columns]
         links = [
             next((k for k in some if k.score == some[0].score and k.table in self.mentioned), some[0]) for some in named
         ]

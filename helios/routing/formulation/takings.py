@@ -67,7 +67,8 @@ def likeliest_amount(
         dates = {stem(word) for column in table.columns if column.temporal for word in column.words}
         named = bool(called & said) or any((called if way is IN else called | dates) & way for way in ways)
         places = DIRECT * (table.name in direct) + SPOKEN * (table.name in spoken) + NEAR * (table.name in near)
-        marks[amount] = NAMED * named + places
+        spent = bool(said & OUT) and not isinstance(amount, Computed) and bool(set(schema.column(amount).words) & COSTS)
+        marks[amount] = NAMED * named + places + NEAR * spent
     best = sorted(marks, key=lambda column: -marks[column])[:2]
     if not best or marks[best[0]] < SPOKEN or (len(best) > 1 and marks[best[0]] == marks[best[1]]):
         return None

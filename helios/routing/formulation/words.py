@@ -111,9 +111,11 @@ _FUNCTION_WORDS = """
     any some each every we our us you your i me my please also then than so such if into onto over about per
     list show find give return tell display get select name names many much can could would will shall may
     both either only other well not no never without than more most less least per between nor neither
-    out up off down away
+    out up off down away yet everyone everybody anyone anybody
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+OPPOSITE = ("dis", "un", "non", "in", "im", "mis", "anti")
+"""What a word begins with that means the opposite of its end: no qualification is a disqualification."""
 REQUESTED = frozenset(
     ["shows", "lists", "finds", "gives", "returns", "tells", "displays", "gets", "selects", "reports"]
 )
@@ -241,7 +243,7 @@ def similarity(word: str, other: str) -> float:
     rest = len(long) - len(short)
     if long.startswith(short) and rest >= 3 and len(short) >= (3 if short == other and rest >= 4 else 5):
         return 0.6
-    if len(short) >= 4 and long.endswith(short) and not long.endswith("ity"):
+    if len(short) >= 4 and long.endswith(short) and not long.endswith("ity") and long[:rest] not in OPPOSITE:
         return 0.6
     return 0.6 if _noun_of(word, other) or _noun_of(other, word) else 0.0
 

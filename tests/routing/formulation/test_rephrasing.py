@@ -22,6 +22,11 @@ from helios.routing.formulation.rephrasing import rephrased
         ("How many shops are there, counting the closed ones too?", "How many shops are there ?"),
         ("What do the rates add up to?", "what is the total of the rates?"),
         ("Which shops do we own? List each shop once.", "Which shops do we own? each one once."),
+        ("Which shops do we own? Each shop name once.", "Which shops do we own? each one once."),
+        ("Which shops are in Ryde, closed ones included?", "Which shops are in Ryde ?"),
+        ("Who works in Ryde, including anyone who has left?", "Who works in Ryde ?"),
+        ("Which shop cost the most?", "Which shop has the highest total cost?"),
+        ("What costs the least?", "What costs the least?"),
         ("", ""),
     ],
 )  # fmt: skip

@@ -59,3 +59,8 @@ def test_signs_belong_to_their_word_and_plurals_are_no_requests():
     assert [token.text for token in tokenise("O+ or AB-, a C++ list of non-members")][:3] == ["O+", "or", "AB-"]
     assert "C++" in [token.text for token in tokenise("in C++?")]
     assert [token.small for token in tokenise("find finds")] == [True, False]
+
+
+def test_a_word_of_the_opposite_meaning_does_not_meet_its_end():
+    assert similarity("disqualification", "qualification") == 0.0
+    assert similarity("housewarming", "warming") > 0.0

@@ -1,0 +1,10 @@
+CREATE TABLE borrowers (borrower_id INTEGER PRIMARY KEY, full_name TEXT NOT NULL, gender TEXT, branch TEXT, joined_on TEXT, left_on TEXT);
+INSERT INTO borrowers VALUES (1, 'Ida Marsh', 'F', 'North', '2021-02-03', NULL), (2, 'Tom Reed', 'M', 'North', '2022-06-11', '2024-01-05'), (3, 'Una Holt', 'F', 'South', '2023-03-09', NULL), (4, 'Vic Dale', 'M', 'North', '2023-09-30', NULL), (5, 'Wyn Carr', 'F', 'North', '2020-01-15', '2023-11-11');
+CREATE TABLE kits (kit_id INTEGER PRIMARY KEY, kit_name TEXT NOT NULL, loan_fee REAL, value REAL, acquired_on TEXT);
+INSERT INTO kits VALUES (1, 'Tent', 4.0, 220.0, '2024-03-10'), (2, 'Stove', 2.0, 60.0, '2023-05-01'), (3, 'Canoe', 9.0, 700.0, '2022-04-04'), (4, 'Rope', 1.0, 45.0, '2024-03-20');
+CREATE TABLE loans (loan_id INTEGER PRIMARY KEY, borrower_id INTEGER NOT NULL REFERENCES borrowers(borrower_id), kit_id INTEGER NOT NULL REFERENCES kits(kit_id), loaned_on TEXT NOT NULL, due_on TEXT NOT NULL, returned_on TEXT);
+INSERT INTO loans VALUES (1, 1, 1, '2024-03-02', '2024-03-09', '2024-03-08'), (2, 1, 3, '2024-03-15', '2024-03-22', NULL), (3, 3, 2, '2024-02-11', '2024-02-18', '2024-03-01'), (4, 4, 3, '2024-04-01', '2024-04-08', '2024-04-06'), (5, 2, 1, '2023-12-20', '2023-12-27', '2024-01-02');
+CREATE TABLE kit_repairs (repair_id INTEGER PRIMARY KEY, kit_id INTEGER NOT NULL REFERENCES kits(kit_id), reported_on TEXT, fixed_on TEXT, cost REAL);
+INSERT INTO kit_repairs VALUES (1, 1, '2024-01-03', '2024-01-09', 18.0), (2, 1, '2024-04-13', NULL, 25.0), (3, 3, '2023-07-02', '2023-07-30', 40.0), (4, 2, '2024-02-20', NULL, 9.0);
+CREATE TABLE fines (fine_id INTEGER PRIMARY KEY, loan_id INTEGER NOT NULL REFERENCES loans(loan_id), amount REAL, paid_on TEXT);
+INSERT INTO fines VALUES (1, 3, 6.0, '2024-03-05'), (2, 5, 5.0, NULL), (3, 2, 2.0, '2024-04-02'), (4, 1, 3.5, '2024-03-12');
