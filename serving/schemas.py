@@ -113,6 +113,7 @@ class Citation(BaseModel):
     end: int
     source: str | None = Field(description="The whole cell, sentence or title.")
     place: str = Field(description="In words.")
+    file: str = Field(description="The file that it is from, relative to the corpus; empty for what came without one.")
 
 
 class AnswerJson(BaseModel):

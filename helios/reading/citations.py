@@ -57,6 +57,13 @@ def place_of(citation: Citation, corpus: Corpus) -> str:
     return f"{passage.title}, title" if citation.sentence is None else f"{passage.title}, sentence {citation.sentence}"
 
 
+def file_of(citation: Citation, corpus: Corpus) -> str:
+    """The file that a citation is from, relative to the corpus."""
+    if citation.segment_id is not None:
+        return corpus.tables[corpus.tables.number(citation.segment_id.table_id)].source
+    return corpus.passages[corpus.passages.number(str(citation.passage_id))].source
+
+
 def holds(source: str, answer: str) -> bool:
     """Whether an answer stands in a text, word by word; an answer without words never does."""
     words = " ".join(terms_of(answer))

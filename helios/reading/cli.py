@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -118,7 +118,7 @@ def ask_command(
     with Engine.open(index, config=config, overrides=settings) as engine:
         answer, evidence = answer_question(engine, engine.reader, question, k=k or EDGES, where=where, context=given)
         shown = answer_json(answer, engine.corpus)
-    if answer.abstained:
+    if as_json or answer.abstained:
         shown["evidence"] = evidence.to_dict()["edges"][:SHOWN]
     if as_json:
         typer.echo(printable(json.dumps(shown, indent=2, ensure_ascii=False)))
@@ -147,7 +147,7 @@ def indexed(folder: Path, config: Path | None, overrides: Sequence[str], fields:
 
 def answer_json(answer: Answer, corpus: "Corpus") -> dict[str, Any]:
     """An answer as plain JSON data; every citation with the cell or sentence that it is from."""
-    from helios.reading.citations import cited_source, place_of
+    from helios.reading.citations import cited_source, file_of, place_of
 
     document = asdict(replace(answer, likely=())) | {"abstained": answer.abstained}
     del document["likely"]
@@ -155,6 +155,7 @@ def answer_json(answer: Answer, corpus: "Corpus") -> dict[str, Any]:
         plain["source"] = cited_source(citation, corpus)
         plain["segment"] = str(citation.segment_id) if citation.segment_id else None
         plain["place"] = place_of(citation, corpus)
+        plain["file"] = file_of(citation, corpus)
     return document
 
 
@@ -183,7 +184,7 @@ def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") ->
     for citation in shown["citations"]:
         source, start, end = citation["source"], citation["start"], citation["end"]
         words = f"{escape(source[:start])}[bold]{escape(source[start:end])}[/bold]{escape(source[end:].rstrip())}"
-        console.print(f"    [cyan]{escape(citation['place'])}[/cyan]: {words}", soft_wrap=True)
+        console.print(f"    [cyan]{escape(_place(citation))}[/cyan]: {words}", soft_wrap=True)
     for problem in answer.dropped:
         console.print(f"    [dim]dropped citation: {escape(problem)}[/dim]", soft_wrap=True)
     for note in answer.notes:
@@ -197,6 +198,12 @@ def print_answer(shown: dict[str, Any], answer: Answer, evidence: "Evidence") ->
         console.print(f"    [dim]else: {escape(others)}[/dim]", soft_wrap=True)
     if answer.abstained:
         _print_evidence(evidence)
+
+
+def _place(citation: dict[str, Any]) -> str:
+    """Where a citation is from, with its file unless the title says it."""
+    place, file = citation["place"], citation["file"]
+    return place if PurePosixPath(file).stem.casefold() in place.casefold() else f"{place}, in {file}"
 
 
 def _sureness(confidence: float) -> str:

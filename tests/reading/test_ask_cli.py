@@ -32,6 +32,13 @@ def test_json_has_the_answer_and_where_it_stands(sample_index, reader):
     first = shown["citations"][0]
     assert first["source"][first["start"] : first["end"]] == shown["text"]
     assert first["place"]
+    assert first["file"] in {"passages.jsonl", "tables.jsonl"}
+    assert shown["evidence"] and shown["evidence"][0]["rank"] == 1
+
+
+def test_a_citation_names_its_file(sample_index, reader):
+    result = run("ask", "When was Fundy established?", "--index", sample_index, *reader)
+    assert ", in tables.jsonl: " in result.output or ", in passages.jsonl: " in result.output
 
 
 def test_a_folder_that_is_an_index_is_asked_as_one(sample_index, reader):
