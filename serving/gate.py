@@ -75,6 +75,11 @@ class Gate:
             if scope["method"] not in ("GET", "HEAD"):
                 receive = await self._body(headers, scope, receive)
             self._check_queue(access, scope)
+            if scope["method"] == "HEAD":  # the reply of GET; the server sends no body of it
+                asked = {**scope, "method": "GET"}
+                await self.app(asked, receive, reply)
+                scope.update((name, asked[name]) for name in ("route", "endpoint") if name in asked)
+                return
             await self.app(scope, receive, reply)
         except (ClientGone, Abandoned):
             await reply.problem(Problem("client_gone"), scope, receive)

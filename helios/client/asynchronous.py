@@ -282,6 +282,11 @@ class AsyncClient:
         found: list[Json] = (await self._send(Call("GET", "/v1/models")))["data"]
         return found
 
+    async def model(self, name: str) -> Json:
+        """One index as a model, by the name that `models` gives it: `helios/NAME`."""
+        found: Json = await self._send(Call("GET", f"/v1/models/{name}"))
+        return found
+
     async def complete(self, messages: Sequence[Json], *, model: str = "helios") -> Json:
         """An answer to the last message of a chat, in OpenAI's shape; for streams use their client."""
         found: Json = await self._send(

@@ -45,6 +45,7 @@ class Citation(TypedDict):
     end: int
     source: str | None
     place: str
+    file: str
 
 
 class Answer(TypedDict):

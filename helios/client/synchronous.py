@@ -277,6 +277,11 @@ class Client:
         found: list[Json] = self._send(Call("GET", "/v1/models"))["data"]
         return found
 
+    def model(self, name: str) -> Json:
+        """One index as a model, by the name that `models` gives it: `helios/NAME`."""
+        found: Json = self._send(Call("GET", f"/v1/models/{name}"))
+        return found
+
     def complete(self, messages: Sequence[Json], *, model: str = "helios") -> Json:
         """An answer to the last message of a chat, in OpenAI's shape; for streams use their client."""
         found: Json = self._send(Call("POST", "/v1/chat/completions", {"model": model, "messages": list(messages)}))

@@ -23,7 +23,7 @@ from serving.keys import Access, Scope
 from serving.problems import Problem, encoded, request_id_of
 from serving.questions import Asked
 from serving.replies import json_reply, logged, web_address, while_connected
-from serving.schemas import ChatReply, ModelsReply
+from serving.schemas import ChatReply, ModelJson, ModelsReply
 from serving.state import Serving
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's shapes"])
@@ -48,12 +48,20 @@ class Message(BaseModel):
         return self.content or ""
 
 
+class StreamOptions(BaseModel):
+    """What a stream has beside the answer."""
+
+    include_usage: bool = False
+
+
 class ChatRequest(BaseModel):
     """A request as OpenAI's clients send it; settings of a language model's sampling are passed over."""
 
     model: str = Field(max_length=300, examples=["helios/demo-index"])
     messages: list[Message] = Field(min_length=1, max_length=500)
     stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: int = Field(default=1, ge=1, le=1, description="One answer is given.")
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -65,9 +73,17 @@ class ChatRequest(BaseModel):
 @router.get("/models", response_model=ModelsReply, summary="The indexes as models")
 async def models(serving: ServingOf, access: Annotated[Access, needs(Scope.ASK)]) -> Response:
     """One model an index: `helios/NAME`."""
-    names = names_within(serving, access)
-    found = [{"id": f"{NAME}/{name}", "object": "model", "created": 0, "owned_by": NAME} for name in names]
-    return json_reply({"object": "list", "data": found})
+    return json_reply({"object": "list", "data": [_model(name) for name in names_within(serving, access)]})
+
+
+@router.get("/models/{model:path}", response_model=ModelJson, summary="One index as a model")
+async def model(model: str, serving: ServingOf, access: Annotated[Access, needs(Scope.ASK)]) -> Response:
+    """The model of an index, `helios/NAME`; 404 for one that the key does not reach."""
+    return json_reply(_model(_index(serving, access, model)))
+
+
+def _model(name: str) -> Json:
+    return {"id": f"{NAME}/{name}", "object": "model", "created": 0, "owned_by": NAME}
 
 
 @router.post("/chat/completions", response_model=ChatReply, summary="Answer the last message of a chat")
@@ -78,7 +94,8 @@ async def complete(
     question = next((one.text.strip() for one in reversed(body.messages) if one.role == "user"), "")
     said = await said_to(question, body.model, "messages", request, serving, access)
     head = {"id": f"chatcmpl-{request_id_of(request)}", "created": int(time.time()), "model": body.model}
-    return _reply(head, said.content, said.annotations, said.tokens, stream=body.stream)
+    counted = body.stream_options is not None and body.stream_options.include_usage
+    return _reply(head, said.content, said.annotations, said.tokens, stream=body.stream, counted=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +178,27 @@ def _address(citation: Json, index: str) -> str:
     return "passage?" + urlencode({"index": index, "id": citation["passage_id"]})
 
 
-def _reply(head: Json, content: str, annotations: list[Json], tokens: int, *, stream: bool) -> Response:
+def _reply(
+    head: Json, content: str, annotations: list[Json], tokens: int, *, stream: bool, counted: bool
+) -> Response:  # fmt: skip
+    usage = {"prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens}
     if stream:
-        return EventSourceResponse(
-            iter(list(_chunks(head, content, annotations))), headers={"Cache-Control": "no-store"}
-        )
+        chunks = list(_chunks(head, content, annotations, usage if counted else None))
+        return EventSourceResponse(iter(chunks), headers={"Cache-Control": "no-store"})
     message = {"role": "assistant", "content": content, "refusal": None, "annotations": annotations}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    usage = {"prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens}
     return json_reply(head | {"object": "chat.completion", "choices": [choice], "usage": usage})
 
 
-def _chunks(head: Json, content: str, annotations: list[Json]) -> Iterator[bytes]:
+def _chunks(head: Json, content: str, annotations: list[Json], usage: Json | None) -> Iterator[bytes]:
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": line} for line in content.splitlines(keepends=True)]
     deltas += [{"annotations": annotations}] if annotations else []
     for delta in [*deltas, {}]:
         choice = {"index": 0, "delta": delta, "finish_reason": None if delta else "stop"}
         chunk = head | {"object": "chat.completion.chunk", "choices": [choice]}
+        yield format_sse_event(data_str=encoded(chunk).decode())
+    if usage is not None:  # in a chunk of its own, without choices
+        chunk = head | {"object": "chat.completion.chunk", "choices": [], "usage": usage}
         yield format_sse_event(data_str=encoded(chunk).decode())
     yield format_sse_event(data_str="[DONE]")

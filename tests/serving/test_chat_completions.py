@@ -34,6 +34,24 @@ def test_models_are_the_indexes(chat):
     assert [model.id for model in chat.models.list()] == ["helios/sample"]
 
 
+def test_one_model(chat):
+    assert chat.models.retrieve("helios/sample").owned_by == "helios"
+    with pytest.raises(openai.NotFoundError):
+        chat.models.retrieve("helios/other")
+
+
+def test_a_stream_ends_with_the_tokens_where_they_are_asked_for(chat):
+    asked_for = {"model": "helios", "messages": asked(QUESTION), "stream": True}
+    *_, last = chat.chat.completions.create(**asked_for, stream_options={"include_usage": True})
+    assert (last.choices, last.usage.total_tokens) == ([], 0)
+    assert all(chunk.usage is None for chunk in chat.chat.completions.create(**asked_for))
+
+
+def test_more_than_one_answer_is_refused(chat):
+    with pytest.raises(openai.UnprocessableEntityError):
+        chat.chat.completions.create(model="helios", messages=asked(QUESTION), n=2)
+
+
 @pytest.mark.parametrize("model", ["helios", "helios/sample"])
 def test_an_answer_with_annotations(chat, server, model):
     reply = chat.chat.completions.create(model=model, messages=asked("Hello", QUESTION), temperature=0.7)

@@ -164,6 +164,19 @@ def test_depth_counts_brackets_outside_of_strings_alone():
     assert not too_deep(b"[] [] [] []", 1)
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/v1/indexes", "/"])
+def test_a_head_is_that_of_the_reply_to_get(client, path):
+    whole, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert client.get(path).status_code == whole.status_code, "the connection is still in step"
+
+
+def test_a_head_of_nothing(client):
+    assert client.head("/nowhere").status_code == 404
+    assert client.head("/v1/ask").status_code == 405
+
+
 def test_ids_of_requests_go_in_and_out(client):
     reply = client.post("/v1/search", json=QUESTION, headers={"X-Request-ID": "mine-1"})
     assert reply.headers["x-request-id"] == reply.json()["request_id"] == "mine-1"

@@ -102,6 +102,7 @@ def scenario():
     assert (yield "check_source", ("shop",), {})["usable"]
     assert (yield "refresh_source", ("shop",), {})["usable"]
     assert [one["id"] for one in (yield "models", (), {})] == ["helios/rivers"]
+    assert (yield "model", ("helios/rivers",), {})["object"] == "model"
     assert (yield "complete", ([{"role": "user", "content": QUESTION}],), {})["choices"]
     assert (yield "respond", (QUESTION,), {})["output"]
     assert (yield "alive", (), {})
