@@ -45,6 +45,17 @@ YES = frozenset(
     ("yes", "y", "true", "x", "✓", "✔", "√", "1", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "s", "是", "有")
 )
 NO = frozenset(("", "no", "n", "false", "0", "-", "–", "nein", "falsch", "non", "faux", "falso", "否", "无"))
+SETTLED = frozenset(("paid", "settled", "cleared", "payment"))
+OWING = ("owe", "owes", "owed", "owing", "outstanding", "arrear")
+ENDS = (
+    SETTLED,
+    frozenset(("back", "returned", "return")),
+    frozenset(("done", "finished", "completed", "closed", "resolved", "fixed", "repaired", "ended", "finish")),
+    frozenset(("received", "arrived", "delivered", "arrival", "delivery")),
+)
+"""Words of columns that are empty until something has ended, and of questions about it."""
+DAYS = ("date", "dt", "day", "on", "at")
+"""Words of headers that only say that a column holds days."""
 COMPARING = (">", ">=", "<", "<=", "between")
 """Operators of matches that select rows by what is more or less."""
 MOST_BESIDE = 8
@@ -334,8 +345,10 @@ def _held_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
         if not nothing.any() or nothing.all():
             continue
         said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
+        said |= frozenset(at for at, word in enumerate(words) if _ends_alike(word.text, column.words))
         undone = frozenset(at for at, word in enumerate(words) if _undone(word.text, column.words))
         telling = [word for word in column.words if word not in STOP]
+        telling = [word for word in telling if word not in DAYS] or telling
         if telling and len(said | undone) >= len(telling) / 2:
             empty = negated or bool(undone)
             text = f"{column.header} is {'empty' if empty else 'given'}"
@@ -360,8 +373,14 @@ def _stem(word: str) -> str:
 
 
 def _undone(word: str, header: Sequence[str]) -> bool:
-    """Whether a word denies what a header names: "unpaid" and "paid on"."""
-    return word.startswith("un") and len(word) > 5 and _names(word[2:], header)
+    """Whether a word denies what a header names: "unpaid" and "paid on", "owes" and "settled"."""
+    owing = word in OWING and not SETTLED.isdisjoint(header)
+    return owing or (word.startswith("un") and len(word) > 5 and _names(word[2:], header))
+
+
+def _ends_alike(word: str, header: Sequence[str]) -> bool:
+    """Whether a word and a header name the same end of a thing: "not returned yet" and the day it was back."""
+    return any(word in group and not group.isdisjoint(header) for group in ENDS)
 
 
 def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
@@ -459,8 +478,11 @@ def _date_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterato
             if rows.any():
                 said, text = _within(words, start, end), f"{column.header} {operator} {question[first:end]}"
                 yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), operator, text=text)
-            if following is not None and _TO.fullmatch(question[end : following[0]]):
+            between = question[end : following[0]] if following is not None else ""
+            if following is not None and (_TO.fullmatch(between) or _OR.fullmatch(between)):
                 rows = dated(column.values, ">=", days) & dated(column.values, "<=", following[2])
+                if not _TO.fullmatch(between):  # "in July or August"
+                    rows = dated(column.values, "=", days) | dated(column.values, "=", following[2])
                 if rows.any():
                     said, text = (
                         _within(words, first, following[1]),

@@ -100,6 +100,8 @@ STOCK = Sheet.of(
         ("which orders are unpaid", "Order paid on is empty", [1, 3]),
         ("orders not paying yet", "Order paid on is empty", [1, 3]),
         ("orders paid", "Order paid on is given", [0, 2]),
+        ("which orders are still owing", "Order paid on is empty", [1, 3]),
+        ("orders that have not been settled", "Order paid on is empty", [1, 3]),
     ],
 )
 def test_columns_beside_one_another_and_what_is_undone(question, wanted, at):
@@ -271,6 +273,7 @@ def matched(question: str) -> dict[str, list[int]]:
         ("due before 20 February", "Due < 20 February", [0, 1]),
         ("due from the first of March", "Due >= first of March", [3]),
         ("due between January and February", "Due in January and February", [0, 1, 2]),
+        ("due in January or March", "Due in January or March", [0, 3]),
         ("What did Linden Ltd and Otter order?", "linden ltd or otter", [0, 2, 3]),
         ("orders of Lindne Ltd", "linden ltd", [0, 2]),
     ],
@@ -489,3 +492,23 @@ def test_a_last_row_that_adds_up_is_a_total():
     assert Sheet.of(Table("km", "Km", ("Rider", "Jan", "Feb"), rows)).counted.tolist() == [True, True, False]
     rows = (("Ann", "3", "1"), ("Bo", "4", "2"), ("Cy", "7", "9"))
     assert Sheet.of(Table("km", "Km", ("Rider", "Jan", "Feb"), rows)).counted.tolist() == [True, True, True]
+
+
+LENT = Sheet.of(
+    Table(
+        "lent", "Lent", ("Kit", "Back dt", "Done"), (("A", "2025-03-09", ""), ("B", "", "x"), ("C", "2025-03-12", ""))
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted", "at"),
+    [
+        ("what has not been returned yet", "Back dt is empty", [1]),
+        ("what was returned", "Back dt is given", [0, 2]),
+        ("which are not finished", "Done is empty", [0, 2]),
+    ],
+)
+def test_what_has_not_ended(question, wanted, at):
+    found = matches_of(question, question_words(question), wording_of(question), LENT, [])
+    assert [np.flatnonzero(m.rows).tolist() for m in found if m.text == wanted] == [at]
