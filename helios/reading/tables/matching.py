@@ -84,6 +84,13 @@ _DAY_ALONE = re.compile(
 _SPACED_DAYS = "|".join(name for name in WEEKDAYS if name[0] not in "星周")
 _WEEKDAY = re.compile(rf"\b(?P<name>{_SPACED_DAYS})s?\b|(?P<unspaced>(?:星期|周)[一二三四五六日天])", re.IGNORECASE)
 _UNSPACED_COMMON = re.compile("|".join(UNSPACED_COMMON))
+_NOT = re.compile(
+    r"(?:\bnot|n['’]t|\bnever|\bexcept(?: for)?|\bother than|\bapart from|\bexcluding|\ball but|\bnicht|\bkeine?|"
+    r"\baußer|\bpas|\bsauf|\bhors|\bno|\bexcepto|\bsalvo|[没未不]|除了)(?:\W+(?:yet|been|be|being|those|the|an?|in|at|"
+    r"from|for|of|to|with|as|die|der|das|dem|den|la|le|les|el|los|de|du|en))*\W*$",
+    re.IGNORECASE,
+)
+"""What leaves out the value that it stands before."""
 _ENDING = re.compile(r"(?:ing|ed|es|e|s|d)$")
 
 
@@ -150,6 +157,7 @@ def matches_of(
     for number in _long_numbers(question, words):
         found = [match for match in found if not match.words & number or number <= match.words]
     found += list(_either(question, words, found))
+    found += list(_left_out(question, words, found, sheet))
     found += _date_matches(question, words, sheet)
     found += _day_matches(question, words, sheet)
     found += _time_matches(question, words, sheet)
@@ -289,6 +297,21 @@ def _either(question: str, words: Sequence[Word], matches: Sequence[Match]) -> I
                 share, values = min(one.share for one in chain), sum(one.values for one in chain)
                 operator = "=" if all(one.operator == "=" for one in chain) else "~"
                 yield Match(column, rows, said, share, values, operator, " or ".join(one.text for one in chain))
+
+
+def _left_out(question: str, words: Sequence[Word], matches: Sequence[Match], sheet: Sheet) -> Iterator[Match]:
+    """All but a value of a column that has few: "claims that are not closed", "all but the Northgate ones"."""
+    for match in matches:
+        first = min(match.words)
+        column = sheet.columns[match.column]
+        found = _NOT.search(question[: words[first].start])
+        if found is None or match.operator != "=" or column.kind is not Kind.TEXT or not 1 < column.distinct <= FEW:
+            continue
+        rows = ~match.rows & (column.keys >= 0)
+        if rows.any():
+            said = match.words | _within(words, found.start(), words[first].start)
+            text = f"{column.header} is not {match.text}"
+            yield Match(match.column, rows, said, match.share, len(set(column.keys[rows])), "≠", text=text)
 
 
 def few_values(sheet: Sheet) -> list[tuple[int, int, int]]:

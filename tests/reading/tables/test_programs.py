@@ -512,3 +512,28 @@ LENT = Sheet.of(
 def test_what_has_not_ended(question, wanted, at):
     found = matches_of(question, question_words(question), wording_of(question), LENT, [])
     assert [np.flatnonzero(m.rows).tolist() for m in found if m.text == wanted] == [at]
+
+
+CLAIMS = Sheet.of(
+    Table(
+        "claims", "Claims", ("Claim", "Status", "Depot"),
+        (("C1", "closed", "Ryde"), ("C2", "open", "Cowes"), ("C3", "closed", "Cowes"), ("C4", "paid", "Ryde")),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted", "at"),
+    [
+        ("claims not closed yet", "Status is not closed", [1, 3]),
+        ("which claims aren't in Ryde?", "Depot is not ryde", [1, 2]),
+        ("all claims except those in Cowes", "Depot is not cowe", [0, 3]),
+        ("which are not closed or paid?", "Status is not closed or paid", [1]),
+        ("welche sind nicht in Ryde?", "Depot is not ryde", [1, 2]),
+    ],
+)
+def test_all_but_a_value(question, wanted, at):
+    found = matches_of(question, question_words(question), wording_of(question), CLAIMS, [])
+    assert [np.flatnonzero(m.rows).tolist() for m in found if m.text == wanted] == [at]
+    plain = matches_of("closed claims in Ryde", question_words("closed claims in Ryde"), wording_of(""), CLAIMS, [])
+    assert not any(match.operator == "≠" for match in plain)
