@@ -75,7 +75,7 @@ class Gate:
             if scope["method"] not in ("GET", "HEAD"):
                 receive = await self._body(headers, scope, receive)
             self._check_queue(access, scope)
-            if scope["method"] == "HEAD":  # the reply of GET; the server sends no body of it
+            if scope["method"] == "HEAD" and scope["path"] != MCP_PATH:  # GET's reply; the server sends no body of it
                 asked = {**scope, "method": "GET"}
                 await self.app(asked, receive, reply)
                 scope.update((name, asked[name]) for name in ("route", "endpoint") if name in asked)

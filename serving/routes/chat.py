@@ -51,7 +51,7 @@ class Message(BaseModel):
 class StreamOptions(BaseModel):
     """What a stream has beside the answer."""
 
-    include_usage: bool = False
+    include_usage: bool | None = False
 
 
 class ChatRequest(BaseModel):
@@ -61,7 +61,7 @@ class ChatRequest(BaseModel):
     messages: list[Message] = Field(min_length=1, max_length=500)
     stream: bool = False
     stream_options: StreamOptions | None = None
-    n: int = Field(default=1, ge=1, le=1, description="One answer is given.")
+    n: int | None = Field(default=1, ge=1, le=1, description="One answer is given.")
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -94,7 +94,7 @@ async def complete(
     question = next((one.text.strip() for one in reversed(body.messages) if one.role == "user"), "")
     said = await said_to(question, body.model, "messages", request, serving, access)
     head = {"id": f"chatcmpl-{request_id_of(request)}", "created": int(time.time()), "model": body.model}
-    counted = body.stream_options is not None and body.stream_options.include_usage
+    counted = body.stream_options is not None and bool(body.stream_options.include_usage)
     return _reply(head, said.content, said.annotations, said.tokens, stream=body.stream, counted=counted)
 
 

@@ -47,6 +47,11 @@ def test_a_stream_ends_with_the_tokens_where_they_are_asked_for(chat):
     assert all(chunk.usage is None for chunk in chat.chat.completions.create(**asked_for))
 
 
+def test_what_is_null_is_as_if_it_were_not_there(server):
+    body = {"model": "helios", "messages": asked(QUESTION), "n": None, "stream_options": {"include_usage": None}}
+    assert httpx.post(f"{server.address}/v1/chat/completions", json=body, timeout=60).status_code == 200
+
+
 def test_more_than_one_answer_is_refused(chat):
     with pytest.raises(openai.UnprocessableEntityError):
         chat.chat.completions.create(model="helios", messages=asked(QUESTION), n=2)

@@ -175,6 +175,7 @@ def test_a_head_is_that_of_the_reply_to_get(client, path):
 def test_a_head_of_nothing(client):
     assert client.head("/nowhere").status_code == 404
     assert client.head("/v1/ask").status_code == 405
+    assert client.head("/mcp").status_code == 405, "an event stream has no end"
 
 
 def test_ids_of_requests_go_in_and_out(client):

@@ -26,6 +26,7 @@ REQUESTS = {
     ),
     ("GET", "/v1/indexes/{name}/passages/{passage_id:path}"): ("/v1/indexes/sample/passages/volga", None, "search"),
     ("GET", "/v1/models"): ("/v1/models", None, "ask"),
+    ("GET", "/v1/models/{model:path}"): ("/v1/models/helios/sample", None, "ask"),
     ("POST", "/v1/chat/completions"): (
         "/v1/chat/completions", {"model": "helios", "messages": [{"role": "user", "content": "Who?"}]}, "ask"
     ),

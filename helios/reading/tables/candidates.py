@@ -181,7 +181,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
         if by_words and wording.has("whether") and wording.rivals and len(chosen) > 1 and are_rivals(*chosen[-2:]):
             less = int(wording.rivals < 0)
             yield from ((op[Op.WHETHER], number, c, -1, less, 1) for c in (-1, *amounts))
-        elif wording.has("whether") and by_words and not wording.rivals and (named > 1 or (named and wording.exists)):
+        elif wording.has("whether") and by_words and named and (wording.exists or (named > 1 and not wording.rivals)):
             yield op[Op.WHETHER], number, -1, -1, 0, 1
         if wording.orders and ordered < SETS_ORDERED and by_words:
             ordered += 1

@@ -302,7 +302,7 @@ def _either(question: str, words: Sequence[Word], matches: Sequence[Match]) -> I
 def _left_out(question: str, words: Sequence[Word], matches: Sequence[Match], sheet: Sheet) -> Iterator[Match]:
     """All but a value of a column that has few: "claims that are not closed", "all but the Northgate ones"."""
     for match in matches:
-        first = min(match.words)
+        first = min(match.words, default=0)
         column = sheet.columns[match.column]
         found = _NOT.search(question[: words[first].start])
         if found is None or match.operator != "=" or column.kind is not Kind.TEXT or not 1 < column.distinct <= FEW:
@@ -498,8 +498,9 @@ def _date_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterato
             if column.kind is not Kind.DATE:
                 continue
             rows = dated(column.values, operator, days)
-            if rows.any():
-                said, text = _within(words, start, end), f"{column.header} {operator} {question[first:end]}"
+            said = _within(words, start, end)
+            if rows.any() and said:  # FY2025 and Q400 are no dates
+                text = f"{column.header} {operator} {question[first:end]}"
                 yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), operator, text=text)
             between = question[end : following[0]] if following is not None else ""
             if following is not None and (_TO.fullmatch(between) or _OR.fullmatch(between)):

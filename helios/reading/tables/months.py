@@ -17,11 +17,13 @@ from helios.reading.tables.sheet import Joined, Kind, Sheet
 
 MOST_DATES = 3
 """Columns of dates of a table that months are read from."""
+_BEST = r"best|worst|top|peak|\w+est|most \w+|least \w+"
 _ASKED = re.compile(
-    r"\b(?:which|what|best|worst|top|peak|\w+est|most \w+|least \w+) (?:calendar )?month\b"
-    r"|\bmonth\b[^?]{0,60}\b(?:most|least|highest|lowest|best|worst|fewest|busiest)\b"
-    r"|\b(?:welche[rmns]?|\w+(?:ste[rn]?|bester|beste)) monat\b|\b(?:quel|meilleur|pire) mois\b|mois le (?:plus|moins)"
-    r"|\b(?:qué|que|cuál|mejor|peor) mes\b|\bmes (?:con )?(?:más|menos)|哪一?个?月|几月|的月份?",
+    r"\b(?:which|what) (?:calendar )?month\b|\bwelche[rmns]? monat\b|\bquel mois\b|\b(?:qué|que|cuál) mes\b|"
+    rf"哪一?个?月|几月|^\W*(?:(?:what|which|when)(?:['’]s| is| was| has been)? )?(?:the |our |my )?(?:{_BEST}) month\b"
+    r"|^\W*(?:was war )?(?:unser |der |mein )?\w+ste[rn]? monat\b"
+    r"|^\W*(?:quel (?:est|était|fut) )?(?:le |notre )?(?:meilleur|pire) mois\b"
+    r"|^\W*(?:cuál (?:es|fue) )?(?:el |nuestro )?(?:mejor|peor) mes\b",
     re.IGNORECASE,
 )
 """Questions that a month answers."""
@@ -65,15 +67,14 @@ class Months(Joined):
         return tuple(text if there else "" for text, there in zip(said, known.tolist(), strict=True))
 
 
-def asks_for_month(question: str) -> bool:
-    """Whether a month is asked for."""
-    return _ASKED.search(question) is not None
+def months_asked(question: str) -> str:
+    """The language of a question that a month answers; empty for any other question."""
+    return (recognise(question) or "en") if _ASKED.search(question) else ""
 
 
-def with_months(sheet: Sheet, question: str) -> Sheet:
-    """A sheet with the months of its dates beside its columns, in the language of the question; without dates of
-    several months as it is."""
-    language = recognise(question)
+def with_months(sheet: Sheet, language: str) -> Sheet:
+    """A sheet with the months of its dates beside its columns, in a language; without dates of several months as it
+    is."""
     names = (_HEADERS.get(language, "month"), *_NAMES.get(language, _NAMES["en"]).split())
     return sheet.joining(_months(sheet, names))
 

@@ -143,7 +143,8 @@ class Result:
 
 def are_rivals(one: Match, other: Match) -> bool:
     """Whether two matches are different values of one column."""
-    return one.column == other.column >= 0 and one.operator in "=~" and other.operator in "=~"
+    alike = one.column == other.column >= 0 and one.operator in "=~" and other.operator in "=~"
+    return alike and bool(one.words) and bool(other.words)
 
 
 def in_order(matches: Sequence[Match]) -> list[Match]:

@@ -24,7 +24,7 @@ from helios.reading.tables.columns import ColumnReader, TableText, column_featur
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.joins import Corpus, Joins
 from helios.reading.tables.matching import few_values, question_words
-from helios.reading.tables.months import asks_for_month, with_months
+from helios.reading.tables.months import months_asked, with_months
 from helios.reading.tables.others import Others
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.series import down_the_page
@@ -81,10 +81,10 @@ class Sheets:
         self.others = Others(self)
         self._sheets: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
         self._joined: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
-        self._kept: Bounded[tuple[str, bool], ReadTable | None] = Bounded(KEPT_SHEETS)
+        self._kept: Bounded[tuple[str, bool, str], ReadTable | None] = Bounded(KEPT_SHEETS)
         self.stacks = Stacks(self.joins.tables_of_a_folder, self.sheet)
         self._series: Bounded[str, tuple[ReadTable, ...]] = Bounded(KEPT_SHEETS)
-        self._stacked: Bounded[int, ReadTable] = Bounded(KEPT_SHEETS)
+        self._stacked: Bounded[tuple[int, str], ReadTable] = Bounded(KEPT_SHEETS)
 
     def sheet(self, table_id: str) -> Sheet | None:
         """A table as it is; None for one that is too large."""
@@ -95,10 +95,9 @@ class Sheets:
         return self._joined.of(table_id, lambda: self._join(table_id))
 
     def get(self, table_id: str, *, joined: bool = True, months: str = "") -> ReadTable | None:
-        """The same with vectors; for a question that asks for `months` with the months of its dates."""
-        if months and (read := self._read(table_id, joined=joined, months=months)) is not None:
-            return read
-        return self._kept.of((table_id, joined), lambda: self._read(table_id, joined=joined))
+        """The same with vectors; `months` is the language in which those of its dates stand beside, if they are asked
+        for."""
+        return self._kept.of((table_id, joined, months), lambda: self._read(table_id, joined=joined, months=months))
 
     def series(self, table_id: str) -> tuple[ReadTable, ...]:
         """What of a table lies across the page, down the page, with vectors; nothing of most tables."""
@@ -106,9 +105,9 @@ class Sheets:
 
     def stack(self, number: int, *, months: str = "") -> ReadTable:
         """Tables that go on in one another, one below the other, with vectors; by the number that `stacks` gives."""
-        if months:
-            return self._with_vectors(with_months(self.stacks.sheet(number), months))
-        return self._stacked.of(number, lambda: self._with_vectors(self.stacks.sheet(number)))
+        return self._stacked.of(
+            (number, months), lambda: self._with_vectors(_beside(self.stacks.sheet(number), months))
+        )
 
     def _down(self, table_id: str) -> tuple[ReadTable, ...]:
         sheet = self.sheet(table_id)
@@ -124,9 +123,7 @@ class Sheets:
 
     def _read(self, table_id: str, *, joined: bool, months: str = "") -> ReadTable | None:
         sheet = self.joined(table_id) if joined else self.sheet(table_id)
-        if sheet is None:
-            return None
-        return self._with_vectors(with_months(sheet, months) if months else sheet)
+        return None if sheet is None else self._with_vectors(_beside(sheet, months))
 
     def _with_vectors(self, sheet: Sheet) -> ReadTable:
         table = sheet.table
@@ -138,6 +135,10 @@ class Sheets:
         headers = len(sheet.columns) + 1
         values = ((column, key, found) for (column, key, _), found in zip(few, vectors[headers:], strict=True))
         return ReadTable(sheet, tuple(vectors[:headers]), tuple(values))
+
+
+def _beside(sheet: Sheet, months: str) -> Sheet:
+    return with_months(sheet, months) if months else sheet
 
 
 def table_question(question: str, vectors: TokenVectors) -> TableQuestion:
@@ -185,7 +186,7 @@ def plain_programs(
     """The programs over each of the tables, without what the reader of columns says."""
     found = []
     stacks: dict[int, TableFacts] = {}
-    months = reading.asked.text if asks_for_month(reading.asked.text) else ""
+    months = months_asked(reading.asked.text)
     for table_id, facts in tables:
         read = sheets.get(table_id, joined=joined, months=months)
         for number in sheets.stacks.of(table_id) if joined else ():

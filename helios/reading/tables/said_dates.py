@@ -43,7 +43,7 @@ _PLACE = "|".join(sorted((word for word in _PLACES if word.isascii() or len(word
 _PART_OF_YEAR = re.compile(
     rf"(?:(?:\bQ(?P<q>[1-4])|\bH(?P<h>[12])(?=\s*{_YEAR})|\b(?P<place>{_PLACE})[.º]?\s+(?:"
     r"(?:quarter|quartal|trimestre)|(?P<half>half(?:[- ]year|(?= of (?:the year|20\d\d)))|halbjahr|semestre)))"
-    r"(?![a-z])|第(?P<unspaced>[一二三四])季度|(?P<unspaced_half>[上下])半年)"
+    r"(?![a-z\d])|第(?P<unspaced>[一二三四])季度|(?P<unspaced_half>[上下])半年)"
     rf"(?:\s*(?:of |in |de |del |,)?\s*(?P<year>{_YEAR}))?",
     re.IGNORECASE,
 )
@@ -106,7 +106,8 @@ Days = tuple[float, float] | _OfYear
 
 def spans_of(question: str) -> list[tuple[int, int, Days]]:
     """(first, end, days) of every date and part of a year that a question says, in order."""
-    parts = [(found.start(), found.end(), _part(found)) for found in _PART_OF_YEAR.finditer(question)]
+    found_parts = ((found, _part(found)) for found in _PART_OF_YEAR.finditer(question))
+    parts = [(found.start(), found.end(), days) for found, days in found_parts if days is not None]
     dates = [(found.start(), found.end(), days) for found in _DATES.finditer(question) if (days := _meant(found))]
     taken = [(start, end) for start, end, _ in parts] + [found.span() for found in years_of_accounts(question)]
     apart = [one for one in dates if not any(one[0] < end and start < one[1] for start, end in taken)]
@@ -119,9 +120,11 @@ def years_of_accounts(question: str) -> list[re.Match[str]]:
     return [one for one in found if int(one["next"]) == (int(one["first"]) + 1) % 100]
 
 
-def _part(found: re.Match[str]) -> Days:
-    """The days of a quarter or of half a year."""
+def _part(found: re.Match[str]) -> Days | None:
+    """The days of a quarter or of half a year; None for letters that only resemble such words."""
     said = next(found[name] for name in ("q", "h", "place", "unspaced", "unspaced_half") if found[name])
+    if said.casefold() not in _PLACES:
+        return None
     place, months = _PLACES[said.casefold()], 6 if found["h"] or found["half"] or found["unspaced_half"] else 3
     place = min(place, 12 // months)
     meant = _OfYear(months * (place - 1) + 1, until=months * place)

@@ -23,6 +23,8 @@ from helios.types import Table, TableKind
 FloatArray = NDArray[np.float64]
 LEAST_SHARE = 0.7
 """Share of a column's filled cells that must be numbers, or dates, for the column to hold them."""
+LEAST_SUMMED = 4
+"""Rows above which the last one may be known as a total by its numbers: of 1, 2, 3 the last is the sum by chance."""
 LONGEST_VALUE = 14
 """Words of a cell that a question may name; a longer one is text."""
 WORD = re.compile(r"[぀-ヿ㐀-鿿가-힯]|[^\W_぀-ヿ㐀-鿿가-힯]+")
@@ -212,7 +214,8 @@ class Sheet:
         if first >= 0:
             columns = (*columns, _whole_name(columns[first], columns[last]))
         counted = np.array([not _is_total(row) for row in cells], bool)
-        if len(cells) > 2 and (_sums_up(cells[-1], len(cells) - 1) or _adds_up(columns)):
+        named = len(cells) > 2 and _sums_up(cells[-1], len(cells) - 1)
+        if named or (len(cells) > LEAST_SUMMED and _adds_up(columns)):
             counted[-1] = False
         return cls._of(table, columns, counted, (first, last) if first >= 0 else ())
 
@@ -414,7 +417,7 @@ def _sums_up(row: tuple[str, ...], above: int) -> bool:
 def _adds_up(columns: Iterable[SheetColumn]) -> bool:
     """Whether the numbers of the last row are the sums of those above them, in several of its columns of numbers and in
     most of them; one sum comes about by chance."""
-    sums = [(float(np.nansum(one.values[:-1])), float(one.values[-1])) for one in columns if one.kind is Kind.NUMBER]
+    sums = [(float(np.nansum(one.values[:-1])), float(one.values[-1])) for one in columns if one.is_amount]
     told = [(above, last) for above, last in sums if np.isfinite(last) and last]
     agree = sum(abs(above - last) <= 1e-6 * abs(last) for above, last in told)
     return agree > 1 and 2 * agree > len(told)

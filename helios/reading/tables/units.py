@@ -42,7 +42,8 @@ _BEHIND = re.compile(rf"\s?(?:full |whole )?({_NAMES})(?![A-Za-zÀ-ɏ])", re.IGN
 def unit_behind(question: str, end: int) -> str:
     """The unit that stands behind a number, which ends there; empty for none."""
     found = _BEHIND.match(question, end)
-    return found[1].casefold() if found else ""
+    unit = found[1].casefold() if found else ""
+    return unit if unit in _UNITS else ""
 
 
 def scale_of(unit: str, header: Sequence[str]) -> float:

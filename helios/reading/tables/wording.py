@@ -166,19 +166,6 @@ _COMPARING = tuple(
     for sign, text in ((">", _ABOVE), ("<", _BELOW))
 )
 """Words that compare with something else than a number."""
-_RIVALS = re.compile(
-    r"\b(?:more|less|(?!other|rath|late|earli|soon)[a-z]{2,}er)\b[^?]{0,60}?\bthan\b"
-    r"(?!\W*(?:[\d$€£¥]|an?\b|one|half|(?:the )?(?:usual|average|last)))"
-    r"|\b(?:mehr|(?!später|früher)[a-zäöü]{3,}er)\b[^?]{0,60}?\bals\b(?!\W*\d)"
-    r"|\b(?:plus|moins)\b[^?]{0,60}?\bque\b(?!\W*\d)|\b(?:m[aá]s|menos)\b[^?]{0,60}?\bque\b(?!\W*\d)|比",
-    re.IGNORECASE,
-)
-"""Words that compare two things with each other: "does A have more orders than B"."""
-_LESS = re.compile(
-    r"less|fewer|small|short|low|cheap|light|young|slow|near|thin|weak|weniger|klein|kürz|niedrig|billig|leicht|moins|"
-    r"menos",
-    re.IGNORECASE,
-)
 _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
     r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
@@ -240,6 +227,21 @@ _SPELLED = re.compile(
     rf"|(?P<plain>{_NUMBER_WORD}))\b(?: (?P<scale>hundred|thousand|grand|dozen|million))?",
     re.IGNORECASE,
 )
+
+_LESS = (
+    "less|fewer|smaller|shorter|lower|cheaper|lighter|younger|slower|nearer|thinner|weaker|colder|cooler|weniger|kleiner|"
+    "kürzer|niedriger|billiger|günstiger|leichter|jünger|moins|menos"
+)
+_MORE = (
+    "more|longer|higher|older|dearer|bigger|larger|heavier|taller|faster|wider|deeper|warmer|hotter|further|greater|"
+    "stronger|busier|mehr|größer|höher|länger|teurer|schwerer|älter|schneller|plus|más|mas"
+)
+_RIVALS = re.compile(
+    rf"\b(?:(?P<less>{_LESS})|{_MORE})\b(?:\s+[^\s?]+){{0,4}}?\s+(?:than|als|que)\b"
+    rf"(?!\W*(?:[\d$€£¥]|(?:an?|half|usual|average|last|the (?:usual|average|last)|{_NUMBER_WORD})\b))",
+    re.IGNORECASE,
+)
+"""Words that compare two things with each other: "does A have more orders than B"."""
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -359,7 +361,7 @@ def _wording_of(question: str) -> Wording:
     comparing = tuple(_comparing(question))
     compared = tuple(replace(one, unit=unit_behind(question, one.end)) for one in _comparisons(question))
     found = _RIVALS.search(question)
-    rivals = 0 if found is None else -1 if _LESS.match(found[0]) else 1
+    rivals = 0 if found is None else -1 if found["less"] else 1
     return Wording(cues, place, compared, lasts, exists, _few(question), rivals, comparing)
 
 

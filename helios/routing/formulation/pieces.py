@@ -18,11 +18,9 @@ ADJECTIVE = 1.0
 """What a value is worth that says of what kind the things are whose table follows."""
 PERHAPS = 0.3
 """What a value is worth that is written like a part of a name."""
-COUNTED = frozenset((
-    "than", "least", "most", "exactly", "only", "just", "about", "by", "to", "of", "equals", "equal", "is", "are",
-    "has", "have", "had", "from", "in", "number", "id", "over", "under", "above", "below", "or", "and", "minus", "plus",
-))  # fmt: skip
-"""Words before "one" where it is a number."""
+POINTED = frozenset(("the", "this", "that"))
+POINTING = (*POINTED, "which", "each", "another", "any", "every", "last", "next")
+"""Words before "one" where it stands for something: "the November one", "which one"."""
 TOGETHER = 0.2
 """What words gain by being one name."""
 
@@ -173,10 +171,10 @@ def _cue(tokens: Sequence[Token], start: int, pattern: Pattern) -> Piece:
 
 def _stands_for_something(tokens: Sequence[Token], start: int) -> bool:
     """Whether "one" is no number: "the November one", "which one", "the one that"."""
-    before = tokens[start - 1] if start else None
     after = tokens[start + 1] if start + 1 < len(tokens) else None
     ends = after is None or after.small or not after.text[:1].isalnum()
-    return ends and before is not None and before.text.lower() not in COUNTED and not before.text.startswith(("=", ">"))
+    said = [token.text.lower() for token in tokens[max(0, start - 3) : start]]
+    return ends and bool(said) and (said[-1] in POINTING or not POINTED.isdisjoint(said))
 
 
 def _word(tokens: Sequence[Token], start: int) -> Piece:

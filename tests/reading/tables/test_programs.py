@@ -488,10 +488,15 @@ def test_a_person_with_an_initial_is_who_the_column_has_in_full(question):
 
 
 def test_a_last_row_that_adds_up_is_a_total():
-    rows = (("Ann", "3", "1"), ("Bo", "4", "2"), ("All riders", "7", "3"))
-    assert Sheet.of(Table("km", "Km", ("Rider", "Jan", "Feb"), rows)).counted.tolist() == [True, True, False]
-    rows = (("Ann", "3", "1"), ("Bo", "4", "2"), ("Cy", "7", "9"))
-    assert Sheet.of(Table("km", "Km", ("Rider", "Jan", "Feb"), rows)).counted.tolist() == [True, True, True]
+    riders = (("Ann", "3", "1"), ("Bo", "4", "2"), ("Cy", "6", "2"), ("Di", "2", "2"))
+    for last, counted in ((("All riders", "15", "7"), False), (("Ed", "15", "9"), True)):
+        table = Table("km", "Km", ("Rider", "Jan", "Feb"), (*riders, last))
+        assert Sheet.of(table).counted.tolist() == [True, True, True, True, counted]
+
+
+def test_a_numbered_list_of_three_has_no_total():
+    rows = (("1", "North", "10"), ("2", "Middle", "20"), ("3", "South", "30"))
+    assert Sheet.of(Table("shelves", "Shelves", ("Id", "Shelf", "Boxes"), rows)).counted.all()
 
 
 LENT = Sheet.of(

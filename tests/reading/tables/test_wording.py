@@ -246,3 +246,22 @@ def test_what_is_not(question):
 )
 def test_words_between_a_number_and_what_it_is_compared_by(question, wanted):
     assert [(one.operator, one.low) for one in wording_of(question).comparisons] == wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "rivals"),
+    [
+        ("Did Fernside have more jobs than Quill Print?", 1),
+        ("Did September have fewer orders than October?", -1),
+        ("Did customer Parker place fewer orders than Jones?", -1),
+        ("Hat Müller weniger Aufträge als Schmidt?", -1),
+        ("Is the Heron bigger than the Swift?", 1),
+        ("Are there any orders with more than ten items?", 0),
+        ("Is there any customer other than Smith in Leeds?", 0),
+        ("Is there any order later than May?", 0),
+        ("Does it have more than 3 seats?", 0),
+        ("有没有周六的比赛?", 0),
+    ],
+)
+def test_two_things_that_are_compared(question, rivals):
+    assert wording_of(question).rivals == rivals
