@@ -164,7 +164,7 @@ def line_passages(
     base_id: str, title: str, lines: Sequence[str], *, section: str = "", passages: int = 0
 ) -> list[Passage]:
     """Lines of a sheet as passages, each a sentence of its own; so many `passages` of the sheet came before."""
-    texts = split_passages([line if line[-1] in _SENTENCE_ENDS else f"{line}." for line in lines])
+    texts = split_passages([line if line[-1] in _SENTENCE_ENDS else f"{line}." for line in lines if line])
     return [
         Passage(f"{base_id}#passage-{number}", title, f"{section}: {text}" if section else text)
         for number, text in enumerate(texts, start=passages + 1)
