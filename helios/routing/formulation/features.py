@@ -32,6 +32,12 @@ LIGHT_VERBS = (
     "write", "lose", "win", "say", "see", "put", "let", "keep", "old", "ever", "just", "total", "number", "time",
 )  # fmt: skip
 """Words that often stand between names and say little of their own."""
+PRESENT = (
+    "recorded", "registered", "listed", "stored", "saved", "kept", "entered", "held", "included", "contained", "found",
+    "shown", "known", "mentioned", "documented", "tracked", "logged", "filed", "existing", "available", "altogether",
+    "overall", "whole", "current", "currently",
+)  # fmt: skip
+"""Words that say of rows only that they are there."""
 GENERAL = ("value", "information", "detail", "kind", "type", "record", "entry", "result", "thing", "data", "item")
 """What is asked for by these is said by the words after them."""
 ONE = re.compile(
@@ -117,7 +123,7 @@ def table_features(
         "clauses": _few(sum(p.cue in (Cue.AND, Cue.COMMA, Cue.RELATIVE) for p in pieces)),
         "names unread": float(any(re.search(rf"(?<!^)\b{re.escape(w.title())}\b", question) for w in reading.unread)),
         "asked unread": float(_asks_for_unread(pieces)), "echo": float(_echoes(plan)),
-        "all counted": float(_counts_all(plan) and any(word not in LIGHT_VERBS for word in unread)),
+        "all counted": float(_counts_all(plan) and any(word not in (*LIGHT_VERBS, *PRESENT) for word in unread)),
         "no date": float(WHEN.match(question.strip()) is not None and not _has_dates(result)),
         "tie": float(tie), "sparql": float(sparql), "other joins": _few(reading.other_joins),
         "each without group": float(any(p.cue == Cue.EACH for p in pieces) and not (plan.group or plan.each)),

@@ -83,8 +83,11 @@ def test_what_nobody_asked_for_is_seen(pond, question, feature):
 
 @pytest.mark.parametrize(
     "question",
-    ["How many fish are there?", "Show the heavy fish.", "What is the weight of Bo?", "List all the details of fish."],
-)
+    [
+        "How many fish are there?", "How many fish are recorded?", "Show the heavy fish.", "What is the weight of Bo?",
+        "List all the details of fish.",
+    ],
+)  # fmt: skip
 def test_what_was_read_is_not_doubted(pond, question):
     found = seen(pond, question)
     assert not any(found[name] for name in ASKED_FEATURES)
