@@ -135,8 +135,8 @@ class _Reader(AggregateReader):
         if target is not None and target.cue == Cue.VALUE:
             target = None
         if target is not None and target.cue == Cue.TABLE and lemma(target.text) == target.text.lower():
-            after = self.pieces[self.pieces.index(target) + 1]
-            target = after if after.cue == Cue.COLUMN else target  # "how many different song titles"
+            after = self.pieces[self.pieces.index(target) + 1 :][:1]
+            target = after[0] if after and after[0].cue == Cue.COLUMN else target  # "how many different song titles"
         if target is not None:
             self.consume(target)
         if self.aggregates and target is not None and target.cue == Cue.COLUMN:

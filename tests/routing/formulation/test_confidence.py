@@ -84,7 +84,7 @@ def test_what_nobody_asked_for_is_seen(pond, question, feature):
 @pytest.mark.parametrize(
     "question",
     [
-        "How many fish are there?", "How many fish are recorded?", "Show the heavy fish.", "What is the weight of Bo?",
+        "How many fish are there?", "how many fish", "How many fish are recorded?", "Show the heavy fish.", "What is the weight of Bo?",
         "List all the details of fish.",
     ],
 )  # fmt: skip
