@@ -84,8 +84,8 @@ def test_what_nobody_asked_for_is_seen(pond, question, feature):
 @pytest.mark.parametrize(
     "question",
     [
-        "How many fish are there?", "how many fish", "How many fish are recorded?", "Show the heavy fish.", "What is the weight of Bo?",
-        "List all the details of fish.",
+        "How many fish are there?", "how many fish", "How many fish are recorded?", "Show the heavy fish.",
+        "What is the weight of Bo?", "List all the details of fish.",
     ],
 )  # fmt: skip
 def test_what_was_read_is_not_doubted(pond, question):
