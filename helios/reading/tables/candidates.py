@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from helios.models.encoder import TokenVectors
 from helios.reading.question import Asked
 from helios.reading.question import Kind as AskedKind
-from helios.reading.tables import shapes
 from helios.reading.tables.matching import Match, Word, matches_of, near_matches
 from helios.reading.tables.programs import OPS, Op, Program, are_rivals, selected
 from helios.reading.tables.sheet import KINDS, Kind, Sheet
@@ -44,10 +43,7 @@ JOINT = (
     "op", "descending", "place", "same_column", "unexplained", "most_unexplained", "words_unexplained",
     "plain_unexplained", "asked_kind", "asking", "content", "direction", "answers",
 )  # fmt: skip
-FEATURES = (
-    *TABLE, *SET, *COLUMN, *(f"order_{name}" for name in COLUMN), *JOINT, *(f"cue_{name}" for name in CUES),
-    *(f"shape_{name}" for name in shapes.COLUMN), *(f"order_shape_{name}" for name in shapes.COLUMN), *shapes.JOINT,
-)  # fmt: skip
+FEATURES = (*TABLE, *SET, *COLUMN, *(f"order_{name}" for name in COLUMN), *JOINT, *(f"cue_{name}" for name in CUES))
 ASKING = ("", "what", "which", "who", "whom", "whose", "when", "where", "how", "why")
 
 
@@ -249,22 +245,7 @@ class _Seen:
         cues = np.tile([float(self.reading.wording.has(cue)) for cue in CUES], (count, 1))
         sets = self._sets()
         joint = self._joint(parts, sets[:, SET.index("set_rows")])
-        shape = self._shapes(parts)
-        return np.column_stack([table, sets[chosen], own, ordering, joint, cues, shape]).astype(np.float32)
-
-    def _shapes(self, parts: NDArray[np.int64]) -> FloatArray:
-        """float32 (N, 2 len(shapes.COLUMN) + len(shapes.JOINT)): what columns look like and what is asked for."""
-        op, _, column, order, down, _ = parts.T
-        columns = self.sheet.columns
-        nothing = np.full((1, len(shapes.COLUMN)), -1.0, np.float32)
-        looks = np.concatenate([shapes.column_shapes(columns), nothing])
-        asked = shapes.asked_shapes(self.reading.asked.text)
-        of_time = np.array([*map(shapes.is_of_time, columns), False])
-        money, phones = (looks[column, shapes.COLUMN.index(name)] for name in ("money", "phones"))
-        towards = shapes.time_hint(self.reading.asked.text) * np.where(down > 0, 1, -1) * of_time[order]
-        fits = (asked[at] * np.where(of < 0, 0.0, 2 * of - 1) for at, of in ((0, money), (1, phones)))
-        constant = np.tile(asked, (len(op), 1))
-        return np.column_stack([looks[column], looks[order], constant, *fits, towards]).astype(np.float32)
+        return np.column_stack([table, sets[chosen], own, ordering, joint, cues]).astype(np.float32)
 
     def _table(self) -> list[float]:
         sheet, content = self.sheet, self.content
