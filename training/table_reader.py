@@ -80,9 +80,11 @@ class TableReaderSettings(Section):
     """Programs of a question that are learned from: the best by the packaged trees, which are hard to tell apart."""
     parts: int = Field(default=6, ge=2)
     """Parts that the sources are dealt out to, each left out of the trees that its answers are weighed by."""
-    trees: int = Field(default=300, ge=1)
-    leaves: int = Field(default=15, ge=2)
-    learning_rate: float = Field(default=0.05, gt=0.0)
+    trees: int = Field(default=600, ge=1)
+    leaves: int = Field(default=31, ge=2)
+    learning_rate: float = Field(default=0.03, gt=0.0)
+    first: int = Field(default=3, ge=1)
+    """Places of an order that the trees care for; the later ones are never read."""
     seed: int = 13
 
 
@@ -283,7 +285,7 @@ def fit_trees(examples: Sequence[Example], settings: TableReaderSettings) -> lig
         "bagging_fraction": 0.8,
         "bagging_freq": 1,
         "lambda_l2": 1.0,
-        "lambdarank_truncation_level": 20,
+        "lambdarank_truncation_level": settings.first,
         "max_bin": 127,
         "seed": settings.seed,
         "deterministic": True,

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from helios.models.encoder import TokenVectors
 from helios.reading.question import Asked
 from helios.reading.question import Kind as AskedKind
+from helios.reading.tables import shapes
+from helios.reading.tables.compared import compared_matches
 from helios.reading.tables.matching import Match, Word, matches_of, near_matches
 from helios.reading.tables.programs import OPS, Op, Program, are_rivals, selected
-from helios.reading.tables.sheet import KINDS, Kind, Sheet
+from helios.reading.tables.sheet import KINDS, Kind, Sheet, words_of
 from helios.reading.tables.wording import CUES, Wording
 
 FloatArray = NDArray[np.float32]
@@ -43,7 +45,10 @@ JOINT = (
     "op", "descending", "place", "same_column", "unexplained", "most_unexplained", "words_unexplained",
     "plain_unexplained", "asked_kind", "asking", "content", "direction", "answers",
 )  # fmt: skip
-FEATURES = (*TABLE, *SET, *COLUMN, *(f"order_{name}" for name in COLUMN), *JOINT, *(f"cue_{name}" for name in CUES))
+FEATURES = (
+    *TABLE, *SET, *COLUMN, *(f"order_{name}" for name in COLUMN), *JOINT, *(f"cue_{name}" for name in CUES),
+    *(f"shape_{name}" for name in shapes.COLUMN), *(f"order_shape_{name}" for name in shapes.COLUMN), *shapes.JOINT,
+)  # fmt: skip
 ASKING = ("", "what", "which", "who", "whom", "whose", "when", "where", "how", "why")
 
 
@@ -101,12 +106,14 @@ def programs_of(
     """
     rows = [row for _, row, _ in facts.rows]
     near = list(near_matches(reading.words, reading.vectors, sheet, values))
-    matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows, near)
+    similar = np.array([_similarity(reading, vectors) for vectors in headers], np.float32)
+    beside = compared_matches(reading.asked.text, reading.words, reading.wording, sheet, similar[:-1])
+    matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows, near, beside)
     sets = tuple(_sets(matches, reading, sheet))
     parts = np.array(list(_programs(sets, reading, sheet)) or np.zeros((0, 6)), np.int64)
     if sheet.months:
         parts = _of_months(parts, sheet, ordered=reading.wording.orders)
-    seen = _Seen(reading, sheet, facts, headers, matches, sets)
+    seen = _Seen(reading, sheet, facts, similar, matches, sets)
     return TablePrograms(sheet, sets, parts, seen.features(parts))
 
 
@@ -153,6 +160,7 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
     kinds = [kind for kind, asked in ((Kind.NUMBER, difference), (Kind.DATE, lasting), (Kind.TIME, lasting)) if asked]
     alike = [[c for c in comparable if sheet.columns[c].kind is kind] for kind in kinds]
     apart = [pair for columns_of in alike for pair in combinations(columns_of[:MOST_APART], 2)]
+    editions = list(_across_editions(sheet)) if difference else []
     ordered = 0
     for number, chosen in enumerate(sets):
         rows = selected(sheet, chosen) if chosen else np.zeros(sheet.size, bool)
@@ -163,8 +171,8 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
             yield from ((op[Op.DIFFERENCE], number, c, -1, 0, 1) for c in (*counts, *comparable))
         if difference and wording.has("most") and wording.has("least"):
             yield from ((op[Op.DIFFERENCE], number, c, c, 0, 1) for c in comparable)
-        if apart and rows.sum() == 1:
-            yield from ((op[Op.DIFFERENCE], number, c, other, 0, 1) for c, other in apart)
+        if rows.sum() == 1:
+            yield from ((op[Op.DIFFERENCE], number, c, other, 0, 1) for c, other in (*apart, *editions))
         used = {match.column for match in chosen if match.operator == "="}
         if chosen:
             yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if c not in used)
@@ -201,6 +209,21 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
                     )
 
 
+def _across_editions(sheet: Sheet) -> Iterator[tuple[int, int]]:
+    """Columns of numbers of a table and of another one that lists the same things, such as last year's prices: those
+    with names in common, or all where none have."""
+    own = [c for c in range(sheet.own) if sheet.columns[c].kind is Kind.NUMBER][:MOST_APART]
+    others = [
+        at for at, one in enumerate(sheet.joined, start=sheet.own)
+        if sheet.columns[at].kind is Kind.NUMBER and sheet.columns[one.by].is_key
+    ]  # fmt: skip
+    words = {c: set(sheet.columns[c].words) for c in own}
+    names = {at: set(words_of(sheet.joined[at - sheet.own].header)) for at in others}
+    pairs = list(product(own, others))
+    alike = [(c, at) for c, at in pairs if words[c] & names[at]]
+    yield from alike or pairs
+
+
 class _Seen:
     """What the features are made of: similarities of words and headers, and what each set of matches explains."""
 
@@ -209,13 +232,12 @@ class _Seen:
         reading: TableQuestion,
         sheet: Sheet,
         facts: TableFacts,
-        headers: Sequence[TokenVectors],
+        similar: FloatArray,
         matches: Sequence[Match],
         sets: Sequence[tuple[Match, ...]],
     ) -> None:
         self.reading, self.sheet, self.facts, self.sets = reading, sheet, facts, sets
         self.content = reading.content
-        similar = np.array([_similarity(reading, vectors) for vectors in headers], np.float32)
         self.similar, self.title = similar[:-1], similar[-1]
         self.lexical = np.array([_lexical(reading.words, column.words) for column in sheet.columns], np.float32)
         self.explains = np.maximum(self.similar, self.lexical)
@@ -245,7 +267,22 @@ class _Seen:
         cues = np.tile([float(self.reading.wording.has(cue)) for cue in CUES], (count, 1))
         sets = self._sets()
         joint = self._joint(parts, sets[:, SET.index("set_rows")])
-        return np.column_stack([table, sets[chosen], own, ordering, joint, cues]).astype(np.float32)
+        shape = self._shapes(parts)
+        return np.column_stack([table, sets[chosen], own, ordering, joint, cues, shape]).astype(np.float32)
+
+    def _shapes(self, parts: NDArray[np.int64]) -> FloatArray:
+        """float32 (N, 2 len(shapes.COLUMN) + len(shapes.JOINT)): what columns look like and what is asked for."""
+        op, _, column, order, down, _ = parts.T
+        columns = self.sheet.columns
+        nothing = np.full((1, len(shapes.COLUMN)), -1.0, np.float32)
+        looks = np.concatenate([shapes.column_shapes(columns), nothing])
+        asked = shapes.asked_shapes(self.reading.asked.text)
+        of_time = np.array([*map(shapes.is_of_time, columns), False])
+        money, phones = (looks[column, shapes.COLUMN.index(name)] for name in ("money", "phones"))
+        towards = shapes.time_hint(self.reading.asked.text) * np.where(down > 0, 1, -1) * of_time[order]
+        fits = (asked[at] * np.where(of < 0, 0.0, 2 * of - 1) for at, of in ((0, money), (1, phones)))
+        constant = np.tile(asked, (len(op), 1))
+        return np.column_stack([looks[column], looks[order], constant, *fits, towards]).astype(np.float32)
 
     def _table(self) -> list[float]:
         sheet, content = self.sheet, self.content

@@ -58,11 +58,7 @@ DAYS = ("date", "dt", "day", "on", "at")
 """Words of headers that only say that a column holds days."""
 COMPARING = (">", ">=", "<", "<=", "between")
 """Operators of matches that select rows by what is more or less."""
-MOST_BESIDE = 8
-"""Columns of numbers of a table whose values are compared with one another, at most."""
 _LONG_NUMBER = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+[.,]\d{1,2})(?![\d.,]*\d)")
-LONGEST_NAME = 4
-"""Words after a comparison among which the name of a column is looked for."""
 _FIRST_YEAR = 366
 """Days up to this one have no year, and no day of the week."""
 _TO = re.compile(
@@ -143,16 +139,17 @@ def _common(language: str) -> frozenset[str]:
 
 def matches_of(
     question: str, words: Sequence[Word], wording: Wording, sheet: Sheet, evidence: Sequence[int],
-    near: Sequence[Match] = (),
+    near: Sequence[Match] = (), beside: Sequence[Match] = (),
 ) -> list[Match]:  # fmt: skip
     """What the question may select in a table, the matches of more words first.
 
-    `evidence` are rows by their rank, `near` are matches by meaning.
+    `evidence` are rows by their rank, `near` are matches by meaning, `beside` are of columns that are compared with one
+    another.
     """
     compared = frozenset[int]()
     for comparison in wording.comparisons:
         if comparison.operator != "=":
-            compared |= _within(words, comparison.start, comparison.end)
+            compared |= within(words, comparison.start, comparison.end)
     found = [match for match in _value_matches(_typed(words, sheet), sheet) if not match.words <= compared]
     for number in _long_numbers(question, words):
         found = [match for match in found if not match.words & number or number <= match.words]
@@ -167,7 +164,7 @@ def matches_of(
     found += [match for match in near if match.column not in held]
     for comparison in wording.comparisons:
         found += _number_matches(comparison, words, sheet)
-    found += _beside_matches(words, wording, sheet)
+    found += beside
     found.sort(key=lambda match: -_weight(match, words))
     kept = found[:MOST_MATCHES]
     for row in evidence:
@@ -211,7 +208,7 @@ def _value_matches(words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
 def _long_numbers(question: str, words: Sequence[Word]) -> list[frozenset[int]]:
     """The words of numbers that are written with marks: 5,150 is neither 5 nor 150, and 2025-26 is no 2025."""
     found = [*_LONG_NUMBER.finditer(question), *years_of_accounts(question)]
-    return [_within(words, one.start(), one.end()) for one in found]
+    return [within(words, one.start(), one.end()) for one in found]
 
 
 def _lists(value: Value, phrase: tuple[str, ...], sheet: Sheet) -> bool:
@@ -309,7 +306,7 @@ def _left_out(question: str, words: Sequence[Word], matches: Sequence[Match], sh
             continue
         rows = ~match.rows & (column.keys >= 0)
         if rows.any():
-            said = match.words | _within(words, found.start(), words[first].start)
+            said = match.words | within(words, found.start(), words[first].start)
             text = f"{column.header} is not {match.text}"
             yield Match(match.column, rows, said, match.share, len(set(column.keys[rows])), "≠", text=text)
 
@@ -350,7 +347,7 @@ def _flag_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
         cells = {cell.strip().casefold() for cell in column.cells} if column.distinct <= 4 else set()
         if not 1 < len(cells) <= 4 or not cells & YES or not cells <= YES | NO:
             continue
-        said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
+        said = frozenset(at for at, word in enumerate(words) if not word.stop and names(word.text, column.words))
         telling = [word for word in column.words if word not in STOP]
         named = bool(telling) and len(said) >= len(telling) / 2
         unnamed += not named
@@ -367,7 +364,7 @@ def _held_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
         nothing = (column.keys < 0) | ((column.values == 0) & (column.kind is Kind.NUMBER))
         if not nothing.any() or nothing.all():
             continue
-        said = frozenset(at for at, word in enumerate(words) if not word.stop and _names(word.text, column.words))
+        said = frozenset(at for at, word in enumerate(words) if not word.stop and names(word.text, column.words))
         said |= frozenset(at for at, word in enumerate(words) if _ends_alike(word.text, column.words))
         undone = frozenset(at for at, word in enumerate(words) if _undone(word.text, column.words))
         telling = [word for word in column.words if word not in STOP]
@@ -380,7 +377,8 @@ def _held_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
             )
 
 
-def _names(word: str, header: Sequence[str]) -> bool:
+def names(word: str, header: Sequence[str]) -> bool:
+    """Whether a word is one of a header's, in whatever form."""
     return any(
         word == other
         or (min(len(word), len(other)) > 4 and word[:5] == other[:5])
@@ -398,7 +396,7 @@ def _stem(word: str) -> str:
 def _undone(word: str, header: Sequence[str]) -> bool:
     """Whether a word denies what a header names: "unpaid" and "paid on", "owes" and "settled"."""
     owing = word in OWING and not SETTLED.isdisjoint(header)
-    return owing or (word.startswith("un") and len(word) > 5 and _names(word[2:], header))
+    return owing or (word.startswith("un") and len(word) > 5 and names(word[2:], header))
 
 
 def _ends_alike(word: str, header: Sequence[str]) -> bool:
@@ -407,36 +405,15 @@ def _ends_alike(word: str, header: Sequence[str]) -> bool:
 
 
 def _number_matches(comparison: Comparison, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
-    said = _within(words, comparison.start, comparison.end)
+    said = within(words, comparison.start, comparison.end)
     for number, column in enumerate(sheet.columns):
         if column.kind is not Kind.NUMBER:
             continue
         times = scale_of(comparison.unit, column.words)
-        rows = _compare(column.values, comparison.operator, times * comparison.low, times * comparison.high)
+        rows = compare(column.values, comparison.operator, times * comparison.low, times * comparison.high)
         if rows.any() and (comparison.operator != "=" or not rows.all()):
             text = f"{column.header} {comparison.operator} {times * comparison.low:g}"
             yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), comparison.operator, text=text)
-
-
-def _beside_matches(words: Sequence[Word], wording: Wording, sheet: Sheet) -> Iterator[Match]:
-    """Columns of numbers that are compared with one that the question names: "what is below its reorder level?"."""
-    numbers = [(at, column) for at, column in enumerate(sheet.columns[: sheet.own]) if column.kind is Kind.NUMBER]
-    if not 1 < len(numbers) <= MOST_BESIDE:
-        return
-    for operator, start, end in wording.comparing:
-        behind = [at for at, word in enumerate(words) if word.start >= end][:LONGEST_NAME]
-        for named, limit in numbers:
-            telling = [word for word in limit.words if word not in STOP]
-            said = frozenset(at for at in behind if not words[at].stop and _names(words[at].text, limit.words))
-            if not telling or len(said) < len(telling) / 2:
-                continue
-            for at, column in numbers:
-                known = np.isfinite(column.values) & np.isfinite(limit.values)
-                rows = known & _compare(column.values, operator, limit.values, limit.values)
-                if at != named and rows.any() and not rows.all():
-                    text = f"{column.header} {operator} {limit.header}"
-                    explained = said | _within(words, start, end)
-                    yield Match(at, rows, explained, 1.0, len(set(column.keys[rows])), operator, text=text)
 
 
 def _time_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
@@ -449,15 +426,15 @@ def _time_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterato
         until = following and _TO.fullmatch(question[time.end : following.start])
         for number, column in columns:
             for minutes in time.minutes:
-                rows = _compare(column.values, operator, minutes, minutes)
-                explained, text = _within(words, start, time.end), f"{column.header} {operator} {minutes} minutes"
+                rows = compare(column.values, operator, minutes, minutes)
+                explained, text = within(words, start, time.end), f"{column.header} {operator} {minutes} minutes"
                 if until and following:
                     latest = min((one for one in following.minutes if one > minutes), default=following.minutes[0])
                     if latest > minutes:
-                        rows = _compare(column.values, "between", minutes, latest)
+                        rows = compare(column.values, "between", minutes, latest)
                     else:  # past midnight
-                        rows = _compare(column.values, ">=", minutes, 0) | _compare(column.values, "<=", latest, 0)
-                    explained, text = _within(words, start, following.end), f"{column.header} in {minutes} to {latest}"
+                        rows = compare(column.values, ">=", minutes, 0) | compare(column.values, "<=", latest, 0)
+                    explained, text = within(words, start, following.end), f"{column.header} in {minutes} to {latest}"
                 if rows.any():
                     count = len(set(column.keys[rows]))
                     yield Match(number, rows, explained, 1.0, count, "between" if until else operator, text=text)
@@ -484,7 +461,7 @@ def _of_days(
     found: re.Match[str], rows: NDArray[np.bool_], number: int, words: Sequence[Word], sheet: Sheet
 ) -> Iterator[Match]:
     if rows.any():
-        column, said = sheet.columns[number], _within(words, found.start(), found.end())
+        column, said = sheet.columns[number], within(words, found.start(), found.end())
         yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), text=f"{column.header} is {found[0]}")
 
 
@@ -498,7 +475,7 @@ def _date_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterato
             if column.kind is not Kind.DATE:
                 continue
             rows = dated(column.values, operator, days)
-            said = _within(words, start, end)
+            said = within(words, start, end)
             if rows.any() and said:  # FY2025 and Q400 are no dates
                 text = f"{column.header} {operator} {question[first:end]}"
                 yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), operator, text=text)
@@ -509,13 +486,13 @@ def _date_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterato
                     rows = dated(column.values, "=", days) | dated(column.values, "=", following[2])
                 if rows.any():
                     said, text = (
-                        _within(words, first, following[1]),
+                        within(words, first, following[1]),
                         f"{column.header} in {question[first : following[1]]}",
                     )
                     yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), "between", text=text)
 
 
-def _compare(
+def compare(
     values: NDArray[np.float64], operator: str, low: float | NDArray[np.float64], high: float | NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
@@ -533,5 +510,6 @@ def _compare(
         return np.asarray(values == low)
 
 
-def _within(words: Sequence[Word], start: int, end: int) -> frozenset[int]:
+def within(words: Sequence[Word], start: int, end: int) -> frozenset[int]:
+    """Numbers of the words in characters [start, end)."""
     return frozenset(number for number, word in enumerate(words) if word.start >= start and word.end <= end)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from helios.index.lexical import terms_of
 from helios.reading.tables.candidates import TableQuestion
 from helios.reading.tables.columns import ColumnReader, TableText
+from helios.reading.tables.compared import compared_matches
 from helios.reading.tables.headers import spelled_out
 from helios.reading.tables.matching import matches_of
 from helios.reading.tables.sheet import WORD
@@ -59,7 +60,8 @@ class Others:
         sheet = self.sheets.joined(table)
         if sheet is None:
             return None
-        matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, ())
+        beside = compared_matches(reading.asked.text, reading.words, reading.wording, sheet)
+        matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, (), beside=beside)
         return TableText.of(sheet, [(match,) for match in matches])
 
     @cached_property

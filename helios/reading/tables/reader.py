@@ -17,7 +17,7 @@ from helios.models.trees import Trees
 from helios.reading.base import Citation
 from helios.reading.question import ask_in_any_language, yes_or_no
 from helios.reading.rivals import Rival
-from helios.reading.tables import candidates, columns
+from helios.reading.tables import candidates, columns, editions
 from helios.reading.tables.beside import rival_of
 from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
@@ -48,7 +48,10 @@ KEPT_SHEETS = 64
 """Tables that are kept ready."""
 
 
-FEATURES = (*candidates.FEATURES, *columns.FEATURES)
+BEHIND = ("read_total", "read_table", "read_where", "set_content", "header_rest", "header_coverage", "title_similarity")
+AMONG = tuple(f"{name}_behind" for name in BEHIND)
+"""How far a program is behind the best of all tables."""
+FEATURES = (*candidates.FEATURES, *columns.FEATURES, *editions.FEATURES, *AMONG)
 WEIGHTS = Path(__file__).parent / "weights"
 ROLE = "table-reader"
 TREES = "trees.txt"
@@ -57,7 +60,7 @@ EXECUTED = 40
 DOUBTS = (
     "unexplained", "most_unexplained", "words_unexplained", "table_probability", "row_probability", "table_rank",
     "title_similarity", "from_evidence", "least_share", "set_content", "header_rest", "content", "unused",
-    "read_table", "read_column", "read_where", "read_total",
+    "read_table", "read_column", "read_where", "read_total", "read_total_behind", "edition", "money_fits",
 )  # fmt: skip
 """Features of the best program that its confidence is read from."""
 
@@ -82,7 +85,7 @@ class Sheets:
         self._sheets: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
         self._joined: Bounded[str, Sheet | None] = Bounded(KEPT_SHEETS)
         self._kept: Bounded[tuple[str, bool, str], ReadTable | None] = Bounded(KEPT_SHEETS)
-        self.stacks = Stacks(self.joins.tables_of_a_folder, self.sheet)
+        self.stacks = Stacks(self.joins.tables_of_a_folder, self.sheet, self.joined)
         self._series: Bounded[str, tuple[ReadTable, ...]] = Bounded(KEPT_SHEETS)
         self._stacked: Bounded[tuple[int, str], ReadTable] = Bounded(KEPT_SHEETS)
 
@@ -176,8 +179,18 @@ def all_programs(
         chosen += [(table, TableFacts(place, 0.0, 0.0, evidence.present, ())) for place, table in places]
     found = plain_programs(reading, chosen, sheets, joined=not evidence.filtered)
     readings = reader.read(reading.asked.text, [TableText.of(one.sheet, one.sets) for one in found])
-    pairs = zip(found, column_features(found, readings), strict=True)
-    return [replace(one, features=np.hstack([one.features, more])) for one, more in pairs]
+    said = editions.edition_features(reading.asked.text, [one.sheet for one in found])
+    added = zip(found, column_features(found, readings), said, strict=True)
+    features = [np.hstack([one.features, more, np.tile(edition, (len(more), 1))]) for one, more, edition in added]
+    return [replace(one, features=own) for one, own in zip(found, _with_gaps(features), strict=True)]
+
+
+def _with_gaps(features: Sequence[FloatArray]) -> list[FloatArray]:
+    """Features of the programs of each table, and how far each program is behind the best of all in some of them."""
+    known = FEATURES[: -len(AMONG)]
+    at = [known.index(name) for name in BEHIND]
+    best = np.array([max((own[:, one].max() for own in features if len(own)), default=0.0) for one in at])
+    return [np.hstack([own, own[:, at] - best]).astype(np.float32) for own in features]
 
 
 def plain_programs(

@@ -10,7 +10,7 @@ Only a corpus of a folder's size is looked through.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -18,7 +18,7 @@ from threading import Lock
 import numpy as np
 
 from helios.reading.tables.keys import header_words
-from helios.reading.tables.sheet import Kind, Place, Sheet, SheetColumn, column_of
+from helios.reading.tables.sheet import Joined, Kind, Place, Sheet, SheetColumn, column_of
 
 MOST_TABLES = 12
 """Tables of a stack."""
@@ -26,6 +26,8 @@ MOST_COLUMNS = 40
 """Columns of a table that is looked at."""
 MOST_ROWS = 5000
 """Rows of a stack."""
+MOST_NAMES = 4
+"""Columns of names that are put beside a stack."""
 LEAST_ALIKE = 0.6
 """Share of the columns of the narrower of two tables that the other must have too."""
 LEAST_COLUMNS = 2
@@ -74,8 +76,12 @@ class _Layer:
 class Stacks:
     """The stacks of a folder's tables, found when they are first asked for; threads may share it."""
 
-    def __init__(self, ids: Callable[[], Sequence[str]], sheet: Callable[[str], Sheet | None]) -> None:
-        self._ids, self._sheet = ids, sheet
+    def __init__(
+        self, ids: Callable[[], Sequence[str]], sheet: Callable[[str], Sheet | None],
+        joined: Callable[[str], Sheet | None] | None = None,
+    ) -> None:  # fmt: skip
+        """`sheet` reads a table by its id, `joined` with the columns of those that it refers to."""
+        self._ids, self._sheet, self._joined = ids, sheet, joined or sheet
         self._lock = Lock()
 
     def of(self, table_id: str) -> Sequence[int]:
@@ -87,7 +93,8 @@ class Stacks:
         """A stack by its number."""
         with self._lock:
             tables = self._found[number]
-        return stacked([sheet for table in tables if (sheet := self._sheet(table)) is not None])
+        below = stacked([sheet for table in tables if (sheet := self._sheet(table)) is not None])
+        return below.joining(_names_beside(below, [sheet for table in tables if (sheet := self._joined(table))]))
 
     @cached_property
     def _found(self) -> list[list[str]]:
@@ -134,6 +141,40 @@ def stacked(sheets: Sequence[Sheet]) -> Sheet:
     starts = np.cumsum([0, *(sheet.size for sheet in sheets[:-1])])
     source = Stack(tuple(sheets), tuple(columns), tuple(map(int, starts)))
     return Sheet.made(sheets[0].table, tuple(cells), np.concatenate([sheet.counted for sheet in sheets]), source)
+
+
+def _names_beside(stack: Sheet, sheets: Sequence[Sheet]) -> Iterator[Joined]:
+    """Names that one of the lists has beside the codes by which all of them list their things."""
+    assert isinstance(stack.source, Stack)
+    places = stack.source.columns
+    codes = (
+        at for at in range(len(places[0]))
+        if all(_are_codes(sheet.columns[numbers[at]]) for sheet, numbers in zip(sheets, places, strict=True))
+    )  # fmt: skip
+    code = next(codes, -1)
+    if code < 0:
+        return
+    cells = [" ".join(cell.split()).casefold() for cell in stack.columns[code + 1].cells]
+    known = {column.header.casefold() for column in stack.columns}
+    for sheet, numbers in zip(sheets, places, strict=True):
+        at = {" ".join(cell.split()).casefold(): row for row, cell in enumerate(sheet.columns[numbers[code]].cells)}
+        rows = np.array([at.get(cell, -1) for cell in cells], np.int64)
+        for number, column in enumerate(sheet.columns):
+            header = column.header.casefold()
+            names = column.kind is Kind.TEXT and 2 * column.distinct > sheet.size and number not in numbers
+            if names and header not in known and len(known) < len(stack.columns) + MOST_NAMES:
+                known.add(header)
+                yield Joined(sheet, number, code + 1, rows)
+
+
+def _are_codes(column: SheetColumn) -> bool:
+    """Whether a column tells the rows apart by what is no name: most cells have a digit, or capitals alone."""
+    plain = column.kind in (Kind.TEXT, Kind.NUMBER) and not column.is_amount
+    return plain and column.is_key and 2 * sum(map(_is_code, column.cells)) > len(column.cells)
+
+
+def _is_code(cell: str) -> bool:
+    return any(map(str.isdigit, cell)) or (cell.isascii() and cell.isupper())
 
 
 def _layers(stack: Sequence[tuple[str, _Layer]]) -> list[_Layer]:

@@ -170,14 +170,16 @@ _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
     r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
 )
-_UNIT = r"^\W{0,2}(?:(?!(?:and|und|et|y)\b)[^\W\d]{1,10}\W){0,3}?[^\W\d]{0,10}\W?"
+_UNIT = r"^\W{0,2}(?:(?!(?:and|und|et|y)\b)[^\W\d]{1,14}\W){0,3}?[^\W\d]{0,14}\W?"
 """Up to four words between a number and what it is compared by: 4 quid a day or more."""
 _BEHIND = (
     (
         ">=",
         re.compile(
-            rf"{_UNIT}(?:or (?:more|above|over|later|older|after|better|higher|newer|longer|larger|bigger)|oder mehr|"
-            r"ou plus|o más|以上)",
+            rf"{_UNIT}(?:or (?:more|above|over|later|older|after|since|better|higher|newer|longer|larger|bigger)|"
+            r"(?:and|or) (?:since|afterwards)\b|onwards?\b|oder (?:mehr|später|länger|höher)|und später|aufwärts|"
+            r"ou (?:plus|après)|et (?:après|au-delà)|o (?:más|después)|y después|en adelante|"
+            r"以上|[及或](?:更多|以后|之后))|^[年月日号]?[初底]?(?:起|以来|开始)",
             re.I,
         ),
     ),
@@ -185,7 +187,7 @@ _BEHIND = (
         "<=",
         re.compile(
             rf"{_UNIT}(?:or (?:less|fewer|below|under|earlier|before|lower|cheaper|shorter|smaller)|oder weniger|"
-            r"ou moins|o menos|以下)",
+            r"ou moins|o menos|以下|[及或](?:更少|以前|之前)|底?为止)|^ (?:is|has) (?:out|over|ended)\b",
             re.I,
         ),
     ),
@@ -227,6 +229,13 @@ _SPELLED = re.compile(
     rf"|(?P<plain>{_NUMBER_WORD}))\b(?: (?P<scale>hundred|thousand|grand|dozen|million))?",
     re.IGNORECASE,
 )
+_UNSPACED_DIGITS = "零一二三四五六七八九"
+_UNSPACED_SCALES = {"十": 10.0, "百": 100.0, "千": 1000.0}
+_UNSPACED_SPELLED = re.compile(
+    r"(?<![第几数前后这那每某同一二两三四五六七八九十百千万零.])(?![十百千万]*[一]?[个些点])[一二两三四五六七八九十百千][一二两三四五六七八九十百千万零]*"
+    r"(?=\s*(?:多|余)?(?:[块元分吨次人件台辆张份名岁米斤升度户盒箱袋瓶支条套]|公斤|公里|小时|分钟|天|以上|以下|[及或]更))"
+)
+"""Numbers in Chinese words before a measure; dates and ordinals have others behind them, or words before them."""
 
 _LESS = (
     "less|fewer|smaller|shorter|lower|cheaper|lighter|younger|slower|nearer|thinner|weaker|colder|cooler|weniger|kleiner|"
@@ -242,6 +251,8 @@ _RIVALS = re.compile(
     re.IGNORECASE,
 )
 """Words that compare two things with each other: "does A have more orders than B"."""
+_THAN_UNSPACED = re.compile(r"比(?=[^，。？\d]{1,10}?(?:[多高晚大长重贵久迟]|(?P<less>[少低早短小轻])))")
+"""The word for "than" where it stands before what is compared with: 比约定的晚."""
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -263,7 +274,10 @@ _CUES = {
 CUES = (*_CUES, "ordinal")
 _WHETHER_GERMAN = _pattern(rf"^\W*(?:{_ELSEWHERE})\b")
 """German asks "was" where English asks "what"."""
-_OPENING = r"start|beginning|(?<!before the )(?<!since the )(?<!from the )end"
+_OPENING = (
+    r"new year|start|beginning|(?<!before the )(?<!since the )(?<!from the )end"
+    r"|anfang|beginn|(?:le )?début|principios de"
+)
 """What of a time is meant, where it makes no difference: "since the start of 2020", "until the end of May"."""
 LOOKED_BACK, LOOKED_AHEAD = 28, 26
 """Characters before and after a number that may say what it is compared by."""
@@ -402,7 +416,7 @@ def _comparisons(question: str) -> list[Comparison]:
         for one in found
         if re.search(r"(?<![\d.,])\d{1,3}\.\d{3}(?![\d.,])", question[one.start : one.end])
     ]
-    return [*found, *thousands, *_spelled_comparisons(question)]
+    return [*found, *thousands, *_spelled_comparisons(question), *_unspaced_comparisons(question)]
 
 
 def _spelled_comparisons(question: str) -> Iterator[Comparison]:
@@ -417,6 +431,31 @@ def _spelled_comparisons(question: str) -> Iterator[Comparison]:
             yield Comparison(operator, value, value, start, match.end())
 
 
+def _unspaced_comparisons(question: str) -> Iterator[Comparison]:
+    """Numbers in Chinese words before what they count: 六百块, 五十吨."""
+    for match in _UNSPACED_SPELLED.finditer(question):
+        value = _unspaced_value(match[0])
+        if value > 1:
+            operator, start = compared_by(question, match.start(), match.end())
+            yield Comparison(operator, value, value, start, match.end())
+
+
+def _unspaced_value(text: str) -> float:
+    """三百五 is 350, 一千零五 is 1,005."""
+    total, digit, last = 0.0, 0.0, 1.0
+    for character in text:
+        if character == "万":
+            total, digit, last = (total + digit) * 1e4, 0.0, 1e4
+        elif character in _UNSPACED_SCALES:
+            last = _UNSPACED_SCALES[character]
+            total, digit = total + (digit or 1.0) * last, 0.0
+        elif character == "零":
+            last = 10.0
+        else:
+            digit = float(_UNSPACED_DIGITS.index(character) if character != "两" else 2)
+    return total + digit * (last / 10 if last > 10 else 1.0)
+
+
 def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
     """What the number or date in [start, end) is compared by, and where the words begin that say so."""
     before, after = question[max(0, start - LOOKED_BACK) : start], question[end : end + LOOKED_AHEAD]
@@ -426,7 +465,7 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
     for sign, text in ((">", _ABOVE), ("<", _BELOW)):
         said = re.search(
             rf"(?:^|\W|(?<=[㐀-鿿]))({text})\W{{0,3}}(?:(?:the|an?|dem|den|der|el|la|le|les|los)\s)?"
-            rf"(?:(?:{_OPENING}) of\s)?\W{{0,2}}$",
+            rf"(?:(?:{_OPENING})(?: of)?\s)?\W{{0,2}}$",
             before,
             re.I,
         )
@@ -436,9 +475,18 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
 
 
 def _comparing(question: str) -> Iterator[tuple[str, int, int]]:
+    ends = set()
     for sign, pattern in _COMPARING:
         for found in pattern.finditer(question):
-            yield sign + ("=" if _INCLUSIVE.fullmatch(found[0]) else ""), found.start(), found.end()
+            before, than, _ = found[0].partition(" than ")
+            end = found.start() + len(before + than.rstrip())
+            ends.add(end)
+            yield sign + ("=" if _INCLUSIVE.fullmatch(found[0]) else ""), found.start(), end
+    for found in _RIVALS.finditer(question):  # "fewer members than places"
+        if found.end() not in ends:
+            yield "<" if found["less"] else ">", found.start(), found.end()
+    for found in _THAN_UNSPACED.finditer(question):
+        yield "<" if found["less"] else ">", found.start(), found.end()
 
 
 def _value(digits: str) -> float | None:

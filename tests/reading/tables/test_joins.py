@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from helios.reading.tables.candidates import TableFacts, programs_of
 from helios.reading.tables.joins import Joins
 from helios.reading.tables.programs import Op, Program, execute
+from helios.reading.tables.reader import table_question
 from helios.reading.tables.sheet import Sheet
 from helios.types import Table, TableKind
 
@@ -126,3 +128,23 @@ def test_a_code_is_told_from_what_it_stands_for():
     referring, looked_up, own = (column(sheet, header) for header in ("By", "Name", "Done"))
     assert [Program(sheet, Op.LOOKUP, (), at).reference for at in (referring, looked_up, own, -1)] == [-1, 1, 0, 0]
     assert Program(Sheet.of(JOBS), Op.LOOKUP, (), referring).reference == 0
+
+
+def test_a_price_is_compared_with_that_of_another_list(engine):
+    """Lists with different headers and the same codes."""
+    new = Table(
+        "new",
+        "Prices",
+        ("Code", "Plan", "Per month", "Users"),
+        (("P1", "Basic", "9.5", "1"), ("P2", "Team", "14", "5")),
+    )
+    old = Table("old", "Old list", ("Code", "gbp per month"), (("P1", "8"), ("P2", "13"), ("P3", "20")))
+    sheet = joined(Corpus(new, old), "new")
+    question = "how much dearer is Basic now than it was"
+    vectors = list(engine.encoder.encode_documents([*(one.header for one in sheet.columns), "Prices"]))
+    asked = table_question(question, engine.encoder.encode_question(question))
+    found = programs_of(asked, sheet, TableFacts(0, 1.0, 0.9, 0.9, ()), vectors)
+    programs = [found.program(n) for n in range(len(found.parts))]
+    across = [one for one in programs if one.op is Op.DIFFERENCE and one.order >= sheet.own]
+    assert {execute(one).text for one in across} == {"1.5"}
+    assert {sheet.columns[one.column].header for one in across} == {"Per month"}

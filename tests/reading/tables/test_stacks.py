@@ -101,3 +101,19 @@ def test_a_code_before_the_names_does_not_keep_lists_apart():
     coded = replace(NEW, header=("Code", *NEW.header), rows=tuple((f"B{n}", *row) for n, row in enumerate(NEW.rows)))
     sheet = stack(coded, OLD)
     assert [column.header for column in sheet.columns] == ["list", "Loaf", "Shop price £"]
+
+
+def test_names_of_one_list_stand_beside_the_codes_of_all():
+    """The old list has the names, both have the codes."""
+    cells = (("SWB", "Small van", "50"), ("LUT", "Luton", "80"), ("LWB", "Long van", "60"), ("MIN", "Minibus", "90"))
+    old = Table("o", "Rates 2023", ("Class", "Name", "Day rate"), cells)
+    changed = (("LUT", "87", "yes"), ("SWB", "54", "no"), ("MIN", "90", "yes"), ("LWB", "66", "no"))
+    new = Table("n", "Rates 2024", ("Class", "Day rate", "Signed"), changed)
+    sheet = stack(new, old)
+    headers = [column.header for column in sheet.columns]
+    assert headers == ["list", "Class", "Day rate", "Name"]  # what was signed repeats
+    assert sheet.columns[3].cells[3:6] == ("Long van", "Small van", "Luton")
+    question = "how much dearer is a luton than last year"
+    result = execute(Program(sheet, Op.DIFFERENCE, (matching(question, sheet, "luton"),), column=2))
+    assert result.text == "7"
+    assert [place.text for place in sheet.places(0, 3)] == ["LUT", "Luton"]

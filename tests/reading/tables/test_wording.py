@@ -265,3 +265,28 @@ def test_words_between_a_number_and_what_it_is_compared_by(question, wanted):
 )
 def test_two_things_that_are_compared(question, rivals):
     assert wording_of(question).rivals == rivals
+
+
+@pytest.mark.parametrize(
+    ("question", "operator", "number"),
+    [
+        ("哪几间房超过六百块", ">", 600),
+        ("配件花了一千零五元以上的客户", ">=", 1005),
+        ("打分只有两分的工单", "=", 2),
+        ("三百五块以下", "<=", 350),
+        ("Which have dix exemplaires ou plus", ">=", 10),
+        ("who started in 2022 or since", ">=", 2022),
+        ("quién entró de 2022 en adelante", ">=", 2022),
+        ("before 2025 is out", "<=", 2025),
+        ("before new year 2026", "<", 2026),
+        ("2024年起", ">=", 2024),
+        ("到2024年底为止", "<=", 2024),
+    ],
+)
+def test_what_a_number_is_compared_by_in_other_words(question, operator, number):
+    assert (operator, number) in {(one.operator, one.low) for one in wording_of(question).comparisons}
+
+
+@pytest.mark.parametrize("question", ["第一季度", "三个人", "这一次的会议", "五月十二日", "前三名", "一共有几个人"])
+def test_chinese_words_that_are_no_amounts(question):
+    assert not wording_of(question).comparisons
