@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helios.reading.question import STOP
-from helios.reading.tables.matching import SAID_NEAR, SETTLED, Match, Word, compare, names, within
+from helios.reading.tables.matching import OWING, SAID_NEAR, SETTLED, Match, Word, compare, names, within
 from helios.reading.tables.sheet import Kind, Sheet
 from helios.reading.tables.wording import Wording
 
@@ -97,7 +97,7 @@ def _compared(
                 if at != limit and (match := _beside(sheet, at, operator, limit, explained)) is not None:
                     yield match
         if kind is Kind.NUMBER:
-            in_part = wording.has("negated") or "owe" in question.casefold()
+            in_part = wording.has("negated") or any(word.text in OWING for word in words)
             yield from _in_full(question, words, columns, sheet, "<" if in_part else "=")
 
 

@@ -58,6 +58,8 @@ def rows(question, sheet, **kwargs):
         ("which orders came early", ORDERS, "Arrived < Promised", [1]),
         ("pupils who have not paid in full", FEES, "Paid < Fee", [1, 2]),
         ("pupils who paid all of it", FEES, "Paid = Fee", [0, 3]),
+        ("pupils of the lower school who paid all of it", FEES, "Paid = Fee", [0, 3]),
+        ("whose fee is not all paid, who owes", FEES, "Paid < Fee", [1, 2]),
         ("Wo wurde das Budget überschritten?", PLAN, "Ausgegeben > Budget", [0]),
         ("wo haben wir mehr ausgegeben als das Budget", PLAN, "Ausgegeben > Budget", [0]),
         ("哪些比Budget花得多", PLAN, "Ausgegeben > Budget", [0]),
