@@ -119,14 +119,18 @@ RUNAWAYS = {
 
 
 def watch_memory() -> Callable[[], int]:
-    """Looks at this process's children every 10 ms until the given function is called, which tells the largest."""
+    """Looks at this process's workers every 10 ms until the given function is called, which tells the largest.
+
+    A child that has not yet become a worker shares this process's memory, all of which would be counted as its own.
+    """
     largest, ended = [0], threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.01):
             for child in psutil.Process().children(recursive=True):
                 with suppress(psutil.Error):
-                    largest[0] = max(largest[0], child.memory_info().rss)
+                    if "helios.executors.worker" in child.cmdline():
+                        largest[0] = max(largest[0], child.memory_info().rss)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

@@ -58,6 +58,8 @@ _SHORT = re.compile(
     r"\breponer|\bpor debajo|补货|低于|不足|缺货",
     re.IGNORECASE,
 )
+_THAN = re.compile(r"\b(?:than|als|que|qu['’]\w*)\b|比", re.IGNORECASE)
+"""Only behind these may a column be meant that is not named: "by the office" and "up to the gate" compare nothing."""
 _IN_FULL = re.compile(
     r"\b(?:in full|fully|full|all|every|whole|entire|completely|everything)\b|\bganz|\balle[ns]?\b|\bvollständig|"
     r"\bkomplett|\bentièrement|\btotalement|\btoute?s?\b|"
@@ -89,7 +91,8 @@ def _compared(
         limits = [
             (operator, limit, said | within(words, start, end))
             for operator, start, end in wording.comparing
-            for limit, said in _named(words, end, columns, sheet, similar)
+            for meant in (similar if _THAN.search(question, start, end) else None,)
+            for limit, said in _named(words, end, columns, sheet, meant)
         ]
         limits += _implied(question, words, columns, sheet, kind)
         for operator, limit, explained in limits:

@@ -145,21 +145,28 @@ MOST_FIRST = 12
 """Rows that come first and are asked for together, at most."""
 WHOLE_ORDER = 30
 """Rows of a whole order, at most: as many as an answer lists."""
+_MORE_GERMAN = "mehr|größer|höher|länger|später|älter|teurer|schwerer|schneller|breiter"
 _ABOVE = (
     r"(?<!no )(?<!not )more than|over|above|past|beyond|"
     r"exceed\w*|after|since|from|"
     r"(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than(?: [a-z]+)?|"
     r"at least|or more|no less than|minimum of|starting|"
-    r"(?<!nicht )mehr als|über|mindestens|größer als|höher als|länger als|nach|seit|ab|"
-    r"plus de|plus que|au moins|supérieur\w* à|après|depuis|"
-    r"más de|mayor\w* (?:de|que|a)|al menos|superior\w* a|después del?|desde|超过|大于|高于|以上|至少|多于|之后"
+    rf"(?<!nicht )(?:{_MORE_GERMAN}) als|über|mindestens|nach|seit|ab|"
+    r"plus de|plus (?!petit|court|bas|jeune|tôt|léger|lent|faible)(?:[^\W\d]+ )?qu(?:e|(?='))|"
+    r"au moins|supérieur\w* à|après|depuis|(?<!no )más de|"
+    r"(?<!no )más (?!pequeñ|cort|baj|joven|jóven|temprano|pronto|liger|lent|barat)(?:[^\W\d]+ )?que|"
+    r"mayor\w* (?:de|que|a)|al menos|superior\w* a|después del?|desde|超过|大于|高于|以上|至少|多于|之后"
 )
 _BELOW = (
     r"less than|(?:small|low|short|few|young|light|cheap|earli|slow|weak|thinn|near)er than|under|below|before|"
     r"until|up to|at most|or less|or fewer|not? more than|by|"
-    r"weniger als|nicht mehr als|unter|höchstens|kleiner als|kürzer als|vor|bis|"
-    r"moins de|moins que|au plus|inférieur\w* à|avant|jusqu\w*|"
-    r"menos de|menor\w* (?:de|que|a)|como máximo|inferior\w* a|antes del?|hasta|少于|小于|低于|不到|不足|以下|至多|之前"
+    rf"nicht (?:{_MORE_GERMAN}) als|unter|höchstens|vor|bis|"
+    r"(?:weniger|kleiner|kürzer|früher|jünger|billiger|günstiger|leichter|niedriger) als|"
+    r"moins de|moins (?:[^\W\d]+ )?qu(?:e|(?='))|"
+    r"plus (?:petit|court|bas|jeune|tôt|léger|lent|faible)\w* qu(?:e|(?='))|au plus|inférieur\w* à|avant|jusqu\w*|"
+    r"menos de|menos (?:[^\W\d]+ )?que|no más (?:de|que)|"
+    r"más (?:pequeñ|cort|baj|joven|jóven|temprano|pronto|liger|lent|barat)\w* que|menor\w* (?:de|que|a)|"
+    r"como máximo|inferior\w* a|antes del?|hasta|少于|小于|低于|不到|不足|以下|至多|之前"
 )
 _COMPARING = tuple(
     (sign, re.compile(rf"\b(?:{text})\b(?!\W*[\d$€£¥])", re.IGNORECASE))
@@ -168,7 +175,8 @@ _COMPARING = tuple(
 """Words that compare with something else than a number."""
 _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
-    r"up to|at most|or less|or fewer|not? more|until|nicht mehr|höchstens|bis|au plus|jusqu|máximo|hasta|以下|至多"
+    r"up to|at most|or less|or fewer|not? more|until|nicht \w+ als|höchstens|bis|au plus|jusqu|máximo|hasta|"
+    r"no más (?:de|que)|以下|至多"
 )
 _UNIT = r"^\W{0,2}(?:(?!(?:and|und|et|y)\b)[^\W\d]{1,14}\W){0,3}?[^\W\d]{0,14}\W?"
 """Up to four words between a number and what it is compared by: 4 quid a day or more."""

@@ -62,6 +62,10 @@ def rows(question, sheet, **kwargs):
         ("whose fee is not all paid, who owes", FEES, "Paid < Fee", [1, 2]),
         ("Wo wurde das Budget überschritten?", PLAN, "Ausgegeben > Budget", [0]),
         ("wo haben wir mehr ausgegeben als das Budget", PLAN, "Ausgegeben > Budget", [0]),
+        ("which orders came nach Promised", ORDERS, "Arrived > Promised", [0]),
+        ("was kam später als Promised", ORDERS, "Arrived > Promised", [0]),
+        ("qu'est-ce qui est arrivé plus tard que Promised", ORDERS, "Arrived > Promised", [0]),
+        ("lo que llegó más pronto que Promised", ORDERS, "Arrived < Promised", [1]),
         ("哪些比Budget花得多", PLAN, "Ausgegeben > Budget", [0]),
     ],
 )
@@ -80,6 +84,12 @@ def test_what_is_nowhere_more_tells_what_was_paid_in_part():
 def test_nothing_is_compared_where_nothing_is_said(question):
     assert not rows(question, ORDERS)
     assert not rows(question, FEES)
+
+
+def test_a_preposition_alone_means_no_column_that_is_not_named():
+    near = np.ones((4, 12), np.float32)
+    assert not rows("which orders came by the office", ORDERS, similar=near)
+    assert rows("which orders came later than the supplier said", ORDERS, similar=near)
 
 
 def test_a_limit_is_named_by_its_meaning(engine):

@@ -119,7 +119,10 @@ def test_the_place_of_an_ordinal():
     ("question", "operator"),
     [
         ("over 40", ">"), ("at least 40", ">="), ("under 40", "<"), ("at most 40", "<="), ("40 or more", ">="),
-        ("mindestens 40", ">="), ("moins de 40", "<"), ("más de 40", ">"), ("超过40", ">"), ("number 40", "="),
+        ("mindestens 40", ">="), ("moins de 40", "<"), ("schwerer als 40", ">"),
+        ("nicht länger als 40", "<="), ("plus cher que 40", ">"), ("plus léger que 40", "<"),
+        ("moins lourd que 40", "<"), ("más caro que 40", ">"), ("más barato que 40", "<"), ("no más de 40", "<="),
+        ("más de 40", ">"), ("超过40", ">"), ("number 40", "="),
         ("fainter than magnitude 40", ">"), ("40 or better", ">="), ("40 minutes or more", ">="),
         ("40 or before", "<="),
     ],
