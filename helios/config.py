@@ -44,6 +44,9 @@ class EncoderSettings(Section):
     """File of a trained adapter; None, or `none`, is the base as it comes."""
     runtime: Literal["auto", "openvino", "torch"] = "auto"
     """What computes; `auto` takes OpenVINO where it is installed. Rerankers run the same way."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where texts are read that are indexed; `auto` takes a CUDA GPU that torch finds, for a large corpus. Questions
+    are always read on the processor."""
 
 
 class TokenSettings(Section):

@@ -83,7 +83,7 @@ def encode_texts(texts: Sequence[str], encoder: MiniLMEncoder) -> EncodedNodes:
         np.concatenate([np.zeros((0, encoder.dimension), np.float32), *(tokens.vectors for tokens in found)]),
         np.concatenate([np.zeros(0, np.int32), *(tokens.ids for tokens in found)]),
         np.array([len(tokens.ids) for tokens in found], np.int64),
-        np.array(encoder.cut_tokens(texts), np.int64),
+        np.array([tokens.cut for tokens in found], np.int64),
     )
 
 

@@ -4,8 +4,24 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _INTERVAL_S = 1.0
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Processes that are started within have one thread each for their sums, unless the environment says otherwise:
+    many processes with as many threads as processors wait for each other."""
+    unset = [name for name in _THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
+    try:
+        yield
+    finally:
+        for name in unset:
+            os.environ.pop(name, None)
 
 
 def exit_with_parent(parent: int) -> None:

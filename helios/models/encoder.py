@@ -8,7 +8,7 @@ import copy
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import compress
 from operator import not_
@@ -23,7 +23,7 @@ from helios.index.languages import recognise
 from helios.models.base import NAME, WEIGHTS_SHA256, BaseModel, find_base_model
 from helios.models.checkpoint import Checkpoint, read_checkpoint, read_config
 from helios.models.glossary import Tokens, gloss, glossaries_digest, tokens_of
-from helios.models.routes import Route, Runtime, document_route, question_route
+from helios.models.routes import Device, Route, Runtime, document_route, question_route
 from helios.models.vocabulary import Vocabulary
 from helios.once import once
 
@@ -46,6 +46,8 @@ class TokenVectors:
     ids: NDArray[np.int32]
     """Numbers of the tokens in the encoder's vocabulary."""
     spans: NDArray[np.int32]
+    cut: int = 0
+    """Tokens of the text that no window read."""
 
     def __repr__(self) -> str:
         return f"TokenVectors({len(self.ids)})"
@@ -91,13 +93,13 @@ class MiniLMEncoder:
     The position and the number of kept tokens of a text depend on the text alone, so that an explanation can
     be made later from the text. A text of nothing else keeps its first special token, with the empty span (0, 0).
     A text that is longer than the model reads is read in windows, each beginning with the text's first tokens, so
-    that a window knows what it is about; what is beyond the last window is cut (`cut_tokens` counts it).
+    that a window knows what it is about; what is beyond the last window is cut (`TokenVectors.cut` counts it).
     Threads may share it.
     """
 
     def __init__(
         self, base: BaseModel, *, adapter: Path | None = None, runtime: Runtime = "auto", max_tokens: int = 256,
-        windows: int = 1, batch_tokens: int = 8192, threads: int | None = None,
+        windows: int = 1, batch_tokens: int = 8192, threads: int | None = None, device: Device = "cpu",
     ) -> None:  # fmt: skip
         self.base = base
         self.adapter = adapter
@@ -106,6 +108,7 @@ class MiniLMEncoder:
         self.batch_tokens = batch_tokens
         self.threads = threads or os.cpu_count() or 1
         self.runtime = runtime
+        self.device = device
         self.config = read_config(base.folder)
         if max_tokens > self.config.max_position_embeddings:
             raise ModelError(
@@ -124,16 +127,18 @@ class MiniLMEncoder:
     def load(
         cls, model: str | None = None, *, adapter: str | None = None, runtime: Runtime = "auto",
         max_tokens: int = 256, windows: int = 1, batch_tokens: int = 8192, threads: int | None = None,
+        device: Device = "cpu",
     ) -> "MiniLMEncoder":  # fmt: skip
         """Find the base model and make an encoder of it; the weights are read on first use.
 
         `adapter` is a file of `helios.models.adapters`, "none", or None for the one in the package, which is for the
-        default base alone. Raises ModelError for files that are missing or wrong.
+        default base alone. Documents are read on `device`, questions always on the processor. Raises ModelError for
+        files that are missing or wrong.
         """
         base = find_base_model(model)
         return cls(
             base, adapter=_adapter(adapter, base), runtime=runtime, max_tokens=max_tokens, windows=windows,
-            batch_tokens=batch_tokens, threads=threads,
+            batch_tokens=batch_tokens, threads=threads, device=device,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -203,7 +208,7 @@ class MiniLMEncoder:
         pairs = MiniLMEncoder(
             self.base, adapter=self.adapter, runtime=self.runtime,
             max_tokens=min(2 * self.max_tokens, self.config.max_position_embeddings), windows=self.windows,
-            batch_tokens=self.batch_tokens, threads=self.threads,
+            batch_tokens=self.batch_tokens, threads=self.threads, device=self.device,
         )  # fmt: skip
         return pairs.with_glossary(self.glossary)
 
@@ -243,11 +248,6 @@ class MiniLMEncoder:
 
         return splits_words(self._tokenizer)
 
-    def cut_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Of each text how many tokens no window reads."""
-        encodings = self._encodings(texts)
-        return [max(0, len(encoding.ids) - self._windows.room) for encoding in encodings]
-
     def tokenise(self, texts: Sequence[str]) -> list[tuple[list[int], NDArray[np.int64]]]:
         """For every text the token numbers that the model reads first, and which of them are kept as vectors."""
         found = []
@@ -271,10 +271,12 @@ class MiniLMEncoder:
     def _tokens(self, vectors_LD: FloatArray, encoding: Tokens) -> TokenVectors:
         """Kept tokens of a text from the vectors of all that were read; the first special one if there is no other."""
         kept = self._kept(encoding)
+        cut = max(0, len(encoding.ids) - self._windows.room)
         if not len(kept):
-            return self._nothing
+            return replace(self._nothing, cut=cut)
         kept = kept[kept < len(vectors_LD)]
-        return TokenVectors(vectors_LD[kept], np.array(encoding.ids, np.int32)[kept], self._spans(encoding, kept))
+        ids = np.array(encoding.ids, np.int32)[kept]
+        return TokenVectors(vectors_LD[kept], ids, self._spans(encoding, kept), cut)
 
     def _spans(self, encoding: Tokens, kept: NDArray[np.int64]) -> NDArray[np.int32]:
         if not len(kept):
@@ -302,7 +304,7 @@ class MiniLMEncoder:
             return self._weights_of._documents
         return document_route(
             lambda: self._checkpoint, self.runtime, self.threads, batch_tokens=self.batch_tokens,
-            fingerprint=self.fingerprint,
+            fingerprint=self.fingerprint, device=self.device,
         )  # fmt: skip
 
     @once

@@ -1,20 +1,27 @@
 """Encode: a codebook fitted to this corpus, then every node's token vectors quantised against it."""
 
+import multiprocessing
+import os
 import shutil
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from helios.corpus import CorpusStore
+from helios.errors import HeliosError
 from helios.index.durable import sha256_file
 from helios.index.manifest import ModelEntry
 from helios.index.quantiser import Quantiser
 from helios.index.tokens import write_tokens
 from helios.models.encoder import FloatArray, MiniLMEncoder
 from helios.models.glossary import glossaries_digest
+from helios.models.routes import uses_gpu
 from indexing.encoding import (
     EncodedNodes,
     encode_nodes,
@@ -26,10 +33,13 @@ from indexing.encoding import (
     sample_nodes,
 )
 from indexing.stage import BuildRequest, Chunks, StageContext, StageResult
+from indexing.workers import exit_with_parent, one_thread_each
 
 ENCODING = ("encoder", "advanced.encoder.max_tokens", "advanced.encoder.windows")
 """Settings that token vectors depend on."""
 SEED = 0
+GPU_FROM = 20_000
+"""Rows and passages from which a GPU is used that nobody asked for."""
 VECTORS = "vectors"
 """Where the codebook stage keeps the token vectors of its sample, if that is the whole corpus."""
 
@@ -74,7 +84,7 @@ def encoded_sample(context: StageContext, store: CorpusStore, chosen: NDArray[np
     chunks = context.chunks(_folder(context), max(1, -(-len(chosen) // size)))
     pending = chunks.pending()
     context.meter.start(len(chosen), "nodes", done=min(len(chosen), (chunks.total - len(pending)) * size))
-    encoder = load_encoder(context.request)
+    encoder = load_encoder(context.request, node_count(store))
     for number in pending:
         own = chosen[number * size : (number + 1) * size].tolist()
         texts = [text for node in own for text in node_texts(store, node, node + 1)]
@@ -101,7 +111,11 @@ def _vectors(chunks: Chunks) -> FloatArray:
 
 @dataclass(frozen=True)
 class EncodeStage:
-    """Corpus store and codebook → token store; every finished chunk survives a crash."""
+    """Corpus store and codebook → token store; every finished chunk survives a crash.
+
+    On a GPU `workers` processes take a chunk each: what is left to the processor (reading, tokenising, quantising)
+    takes far longer than the GPU does.
+    """
 
     name: str = "encode"
     version: int = 3
@@ -116,34 +130,99 @@ class EncodeStage:
     def run(self, context: StageContext) -> StageResult:
         """Encode what is missing, join the chunks."""
         store = CorpusStore.open(context.inputs["ingest"])
-        encoder = load_encoder(context.request)
         nodes, size = node_count(store), context.config.advanced.encoder.chunk
+        encoder = load_encoder(context.request, nodes)
         chunks = context.chunks(_folder(context), -(-nodes // size))
         pending = chunks.pending()
         context.meter.start(nodes, "nodes", done=min(nodes, (chunks.total - len(pending)) * size))
         kept = Chunks(context.kept["codebook"] / VECTORS / _folder(context), chunks.total)
-        quantiser = Quantiser.open(context.inputs["codebook"], bits=context.config.tokens.bits)
-        with ThreadPoolExecutor(1) as behind:
-            saving: Future[None] | None = None
-            for number in pending:
-                stop = min((number + 1) * size, nodes)
-                encoded = _kept(kept, number) or encode_nodes(store, encoder, number * size, stop)
-                if saving is not None:
-                    saving.result()
-                segments = min(max(store.segment_count - number * size, 0), stop - number * size)
-                saving = behind.submit(_save, chunks, number, encoded, quantiser, encoder, segments)
-                context.meter.advance(stop - number * size)
-            if saving is not None:
-                saving.result()
-        described = encoder.record
-        tokens = write_tokens(
-            [chunks.path(number) for number in range(chunks.total)], quantiser, context.out, encoder=described
-        )
+        work = ChunkWork(
+            context.request, context.inputs["ingest"], context.inputs["codebook"], chunks.directory, kept.directory,
+            chunks.total, os.getpid(),
+        )  # fmt: skip
+        by_processes = context.workers > 1 and len(pending) > 1 and uses_gpu(encoder.device)
+        done = encoded_by_processes(work, pending) if by_processes else work.encoded(pending, store, encoder)
+        for number in done:
+            context.note("chunk", chunk=number)
+            context.meter.advance(min((number + 1) * size, nodes) - number * size)
+        quantiser = Quantiser.open(work.codebook, bits=context.config.tokens.bits)
+        paths = [chunks.path(number) for number in range(chunks.total)]
+        tokens = write_tokens(paths, quantiser, context.out, encoder=encoder.record)
         shutil.rmtree(kept.directory.parent, ignore_errors=True)
         models = {"encoder": ModelEntry(name=encoder.name, sha256=encoder.base.sha256)}
         if encoder.adapter is not None:
             models["adapter"] = ModelEntry(name=encoder.adapter.stem, sha256=sha256_file(encoder.adapter))
         return StageResult(counts={"tokens": tokens, **_cut(chunks)}, models=models)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkWork:
+    """What encoding a chunk takes, in this process or in another one."""
+
+    request: BuildRequest
+    store: Path
+    codebook: Path
+    chunks: Path
+    """Where finished chunks are saved."""
+    kept: Path
+    """Where the codebook's sample is kept, if it is the whole corpus."""
+    total: int
+    build: int
+    """Process id of the build."""
+
+    def encoded(self, numbers: Iterable[int], store: CorpusStore, encoder: MiniLMEncoder) -> Iterator[int]:
+        """Encode and save chunks; the number of each as it is saved, while the next is encoded: two are in memory."""
+        chunks, kept = Chunks(self.chunks, self.total), Chunks(self.kept, self.total)
+        config, nodes = self.request.config, node_count(store)
+        size, quantiser = config.advanced.encoder.chunk, Quantiser.open(self.codebook, bits=config.tokens.bits)
+        with ThreadPoolExecutor(1) as behind:
+            saving: Future[int] | None = None
+            for number in numbers:
+                stop = min((number + 1) * size, nodes)
+                encoded = _kept(kept, number) or encode_nodes(store, encoder, number * size, stop)
+                if saving is not None:
+                    yield saving.result()
+                segments = min(max(store.segment_count - number * size, 0), stop - number * size)
+                saving = behind.submit(_save, chunks, number, encoded, quantiser, encoder, segments)
+            if saving is not None:
+                yield saving.result()
+
+
+def encoded_by_processes(work: ChunkWork, numbers: Sequence[int]) -> Iterator[int]:
+    """Encode and save chunks by `workers` processes; the number of each as it is saved.
+
+    HeliosError if one of them is killed, as a system does that runs out of memory.
+    """
+    workers = min(work.request.workers, len(numbers))
+    with one_thread_each():
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_open, initargs=(work,))
+        waiting = [pool.submit(_encode_chunk, number) for number in numbers]
+    try:
+        for future in as_completed(waiting):
+            yield future.result()
+    except BrokenProcessPool:
+        raise HeliosError(
+            f"one of {workers} worker processes was killed while texts were encoded; if memory ran out, run the same "
+            f"command with fewer (--workers {max(1, workers // 2)}): finished work is kept"
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+_opened: dict[str, tuple[ChunkWork, CorpusStore, MiniLMEncoder]] = {}
+"""The work of this worker process, opened once by the pool's initializer."""
+
+
+def _open(work: ChunkWork) -> None:
+    exit_with_parent(work.build)
+    store = CorpusStore.open(work.store)
+    _opened["work"] = (work, store, load_encoder(work.request, node_count(store)))
+
+
+def _encode_chunk(number: int) -> int:
+    work, store, encoder = _opened["work"]
+    (saved,) = work.encoded([number], store, encoder)
+    return saved
 
 
 def _kept(kept: Chunks, number: int) -> EncodedNodes | None:
@@ -153,10 +232,11 @@ def _kept(kept: Chunks, number: int) -> EncodedNodes | None:
 
 def _save(
     chunks: Chunks, number: int, encoded: EncodedNodes, quantiser: Quantiser, encoder: MiniLMEncoder, segments: int
-) -> None:
-    """Quantise and save one chunk; runs beside the encoding of the next, so two chunks are in memory."""
+) -> int:
+    """Quantise and save one chunk; its number."""
     vocabulary = encoder.vocabulary_size
     chunks.save(number, quantise_nodes(encoded, quantiser, vocabulary_size=vocabulary, segments=segments))
+    return number
 
 
 def _cut(chunks: Chunks) -> dict[str, int]:
@@ -165,11 +245,15 @@ def _cut(chunks: Chunks) -> dict[str, int]:
     return {"nodes_cut": int((cut > 0).sum()), "tokens_cut": int(cut.sum())} if cut.any() else {}
 
 
-def load_encoder(request: BuildRequest) -> MiniLMEncoder:
-    """The encoder that the settings name, with the installed glossaries."""
+def load_encoder(request: BuildRequest, nodes: int = 0) -> MiniLMEncoder:
+    """The encoder that the settings name for so many texts, with the installed glossaries.
+
+    A GPU that nobody asked for is left alone for a few texts: it takes seconds to begin.
+    """
     settings, more = request.config.encoder, request.config.advanced.encoder
+    device = "cpu" if settings.device == "auto" and nodes < GPU_FROM else settings.device
     encoder = MiniLMEncoder.load(
         settings.model, adapter=settings.adapter, runtime=settings.runtime, max_tokens=more.max_tokens,
-        windows=more.windows, batch_tokens=more.batch_tokens, threads=request.workers,
+        windows=more.windows, batch_tokens=more.batch_tokens, threads=request.workers, device=device,
     )  # fmt: skip
     return encoder.with_glossary(glossaries_digest() if encoder.base.is_english else None)

@@ -512,3 +512,14 @@ def test_memory_of_workers_counts():
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert memory.peak > 60_000_000
     assert own > 0
+
+
+def test_processes_that_encode_change_nothing(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As on a GPU, but that every process reads on its processor: there is no GPU here."""
+    small = gold("advanced.encoder.chunk=2")
+    alone = build_index(corpus, tmp_path / "one", config=small)
+    monkeypatch.setattr("indexing.stages.encode.uses_gpu", lambda device: True)
+    shared = build_index(corpus, tmp_path / "many", config=small, workers=2)
+    assert alone.manifest.listed == shared.manifest.listed
+    chunks = [event["chunk"] for event in journal(tmp_path / "many") if event["event"] == "chunk"]
+    assert len(chunks) > 100

@@ -21,6 +21,7 @@ from helios.models import routes
 from helios.models.base import FILES
 from helios.models.checkpoint import read_checkpoint
 from helios.models.encoder import FEW_TEXTS, HEAD_TOKENS, MAX_QUESTION_TOKENS, MiniLMEncoder, TokenVectors
+from helios.models.routes import uses_gpu
 
 TEXTS = [
     "Chemical elements, Some discoveries. Symbol: Ga ; Discoverer: Paul-Émile Lecoq de Boisbaudran",
@@ -103,6 +104,10 @@ def test_spans_count_characters_not_bytes(encoder):
     assert "café" in words
 
 
+def cut_of(encoder: MiniLMEncoder, texts: list[str]) -> list[int]:
+    return [tokens.cut for tokens in encoder.encode_documents(texts)]
+
+
 def on_the_same_weights(exact: MiniLMEncoder, **sizes: int) -> MiniLMEncoder:
     """An encoder of other sizes that need not load its weights again."""
     other = MiniLMEncoder(exact.base, runtime="torch", **sizes)
@@ -116,12 +121,12 @@ def test_long_documents_are_cut_after_the_last_window(exact):
     assert len(tokens.ids) == 14  # two special tokens are read and not kept
     assert tokens.spans[-1].tolist() == [65, 69]
     assert len(short.token_spans("word " * 100)) == 14
-    assert short.cut_tokens(["word " * 100, "word " * 14, ""]) == [86, 0, 0]
+    assert cut_of(short, ["word " * 100, "word " * 14, ""]) == [86, 0, 0]
     windowed = on_the_same_weights(exact, max_tokens=16, windows=3)
     room = 14 + 2 * (14 - 14 // 4)  # each further window begins with the text's head
     (tokens,) = windowed.encode_documents(["word " * 100])
     assert len(tokens.ids) == len(windowed.token_spans("word " * 100)) == windowed.count_tokens(["word " * 100]) == room
-    assert windowed.cut_tokens(["word " * 100, "word " * room, "word " * (room + 1)]) == [100 - room, 0, 1]
+    assert cut_of(windowed, ["word " * 100, "word " * room, "word " * (room + 1)]) == [100 - room, 0, 1]
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +142,7 @@ def test_a_window_is_what_the_model_reads_of_the_head_and_these_tokens(exact, wi
     (tokens,) = windowed.encode_documents([" ".join(words)])
     ids = [int(number) for number in tokens.ids]
     assert len(ids) == windowed.count_tokens([" ".join(words)])
-    assert windowed.cut_tokens([" ".join(words)]) == [0]
+    assert cut_of(windowed, [" ".join(words)]) == [0]
     inside, head = 30, min(HEAD_TOKENS, 30 // 4)
     (first,) = exact._documents.encode([[101, *ids[:inside], 102]])
     np.testing.assert_allclose(tokens.vectors[:inside], first[1:-1], atol=1e-5)
@@ -149,7 +154,7 @@ def test_a_window_is_what_the_model_reads_of_the_head_and_these_tokens(exact, wi
 
 def test_texts_that_fit_are_not_changed_by_windows(exact, windowed):
     plain = on_the_same_weights(exact, max_tokens=32)
-    fitting = [text for text in TEXTS if not plain.cut_tokens([text])[0]]
+    fitting = [text for text in TEXTS if not cut_of(plain, [text])[0]]
     assert len(fitting) >= 5
     for one, other in zip(windowed.encode_documents(fitting), plain.encode_documents(fitting), strict=True):
         assert_same(one, other)
@@ -160,13 +165,13 @@ def test_the_best_window_of_a_long_text_counts(windowed):
     """What is asked for stands after all that one window reads: only windows find it."""
     filler = "a long row of cells about nothing that anyone would ever ask for again "
     text = f"Lighthouses. {filler * 6} The keeper of Skerryvore was called Ebenezer Murchison ."
-    assert windowed.cut_tokens([text]) == [0]
+    assert cut_of(windowed, [text]) == [0]
     cut = on_the_same_weights(windowed, max_tokens=32)
     question = windowed.encode_question("Who was the keeper of Skerryvore?").vectors
     whole, first = (
         float((question @ next(one.encode_documents([text])).vectors.T).max(axis=1).sum()) for one in (windowed, cut)
     )
-    assert cut.cut_tokens([text])[0] > 60
+    assert cut_of(cut, [text])[0] > 60
     assert whole > first + 1.0
 
 
@@ -356,3 +361,27 @@ def test_encoders_of_one_process_share_their_weights_while_one_is_there(runtime)
     del encoder, other
     gc.collect()
     assert gone() is None
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+@pytest.mark.skipif(_has_gpu(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_said(encoder: MiniLMEncoder):
+    assert not uses_gpu("auto")
+    assert not uses_gpu("cpu")
+    wanting = MiniLMEncoder(encoder.base, device="cuda")
+    with pytest.raises(ModelError, match=r"encoder\.device=cuda.* encoder\.device=cpu"):
+        list(wanting.encode_documents(["a text"]))
+    assert len(wanting.encode_question("a question").ids) == 2
+
+
+@pytest.mark.skipif(not _has_gpu(), reason="there is no GPU")
+def test_a_gpu_gives_the_same_vectors(exact: MiniLMEncoder):
+    on_gpu = MiniLMEncoder(exact.base, device="cuda")
+    for one, other in zip(on_gpu.encode_documents(TEXTS), exact.encode_documents(TEXTS), strict=True):
+        assert one.ids.tolist() == other.ids.tolist()
+        assert (one.vectors * other.vectors).sum(axis=1).min() > 0.999
