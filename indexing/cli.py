@@ -245,6 +245,8 @@ def _print_estimate(estimate: "Estimate", *, as_json: bool) -> None:
     for stage in estimate.stages:
         cost = f"{format_duration(stage.seconds):>10}  {format_bytes(stage.disk):>9} disk"
         typer.echo(f"{stage.name:10} {cost}  {format_bytes(stage.memory):>9} memory")
+    if estimate.gpu:
+        typer.echo("gpu        reads the texts: codebook and encode take far less than the processor's time above")
     typer.echo(
         f"build      about {format_duration(estimate.seconds)}, {format_bytes(estimate.disk)} of disk at its "
         f"peak, {format_bytes(estimate.memory)} of memory (an estimate from {estimate.sample_nodes:,} rows and passages"

@@ -25,6 +25,7 @@ from helios.errors import CorpusError
 from helios.index.durable import files_below
 from helios.index.lexical import write_postings
 from helios.index.quantiser import centroid_count
+from helios.models.routes import uses_gpu
 from helios.types import Passage, Table
 from indexing.encoding import (
     MAX_SAMPLE_NODES,
@@ -75,6 +76,9 @@ class Estimate:
     sample_nodes: int
     unread: int
     """Files of the sample that could not be read in time; their records are guessed from their size."""
+    gpu: bool = False
+    """Whether a GPU will read the texts: the codebook and encoding then take far less than is said, which is what the
+    processor would take."""
 
     @property
     def seconds(self) -> float:
@@ -122,7 +126,8 @@ def estimate_build(
         linking = _linking(store, Path(folder) / "linking", request)
         encoding = _encoding(store, request)
         lexical = _lexical(store, Path(folder) / "lexical")
-    return _extrapolated(sample, store, stored, linking, encoding, lexical, memory.peak, config)
+    found = _extrapolated(sample, store, stored, linking, encoding, lexical, memory.peak, config)
+    return replace(found, gpu=uses_gpu(load_encoder(request, int(sample.total_nodes)).device))
 
 
 def sample_corpus(
@@ -305,6 +310,7 @@ class _Encoding:
 def _encoding(store: CorpusStore, request: BuildRequest) -> _Encoding:
     """Encode nodes from all over the sample until the time is up; at least a few."""
     encoder = load_encoder(request)
+    encoder.device = "cpu"
     loaded = _seconds(lambda: encoder.load_ahead(documents=True))
     nodes, segments = node_count(store), store.segment_count
     order = np.random.default_rng(0).permutation(nodes).tolist()

@@ -173,6 +173,11 @@ def _routes(checkpoint: Checkpoint, threads: int) -> Iterator[tuple[str, Route]]
             yield f"torch {precision}", TorchRoute(bert_of(checkpoint), bf16=bf16, batch_tokens=4096)
         if is_installed():
             yield f"openvino {precision}", OpenVinoRoute(CompiledBert(lambda: checkpoint, bf16=bf16, lanes=threads))
+    if uses_gpu("auto"):
+        from helios.models.bert import bert_of
+
+        on_gpu = bert_of(checkpoint).to("cuda")
+        yield "cuda bf16", TorchRoute(on_gpu, bf16=True, batch_tokens=GPU_BATCH_TOKENS, device="cuda")
 
 
 def has_torch() -> bool:
