@@ -21,7 +21,7 @@ from helios.index.quantiser import Quantiser
 from helios.index.tokens import write_tokens
 from helios.models.encoder import FloatArray, MiniLMEncoder
 from helios.models.glossary import glossaries_digest
-from helios.models.routes import uses_gpu
+from helios.models.routes import gpu_room, uses_gpu
 from indexing.encoding import (
     EncodedNodes,
     encode_nodes,
@@ -113,8 +113,8 @@ def _vectors(chunks: Chunks) -> FloatArray:
 class EncodeStage:
     """Corpus store and codebook → token store; every finished chunk survives a crash.
 
-    On a GPU `workers` processes take a chunk each: what is left to the processor (reading, tokenising, quantising)
-    takes far longer than the GPU does.
+    On a GPU up to `workers` processes take a chunk each, as many as its memory holds: what is left to the processor
+    (reading, tokenising, quantising) takes far longer than the GPU does.
     """
 
     name: str = "encode"
@@ -140,8 +140,10 @@ class EncodeStage:
             context.request, context.inputs["ingest"], context.inputs["codebook"], chunks.directory, kept.directory,
             chunks.total, os.getpid(),
         )  # fmt: skip
-        by_processes = context.workers > 1 and len(pending) > 1 and uses_gpu(encoder.device)
-        done = encoded_by_processes(work, pending) if by_processes else work.encoded(pending, store, encoder)
+        room = gpu_room(encoder.dimension) if uses_gpu(encoder.device) else 1
+        processes = min(room, context.workers, len(pending))
+        alone = processes <= 1
+        done = work.encoded(pending, store, encoder) if alone else encoded_by_processes(work, pending, processes)
         for number in done:
             context.note("chunk", chunk=number)
             context.meter.advance(min((number + 1) * size, nodes) - number * size)
@@ -188,12 +190,11 @@ class ChunkWork:
                 yield saving.result()
 
 
-def encoded_by_processes(work: ChunkWork, numbers: Sequence[int]) -> Iterator[int]:
+def encoded_by_processes(work: ChunkWork, numbers: Sequence[int], workers: int) -> Iterator[int]:
     """Encode and save chunks by `workers` processes; the number of each as it is saved.
 
     HeliosError if one of them is killed, as a system does that runs out of memory.
     """
-    workers = min(work.request.workers, len(numbers))
     with one_thread_each():
         pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_open, initargs=(work,))
         waiting = [pool.submit(_encode_chunk, number) for number in numbers]

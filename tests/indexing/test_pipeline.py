@@ -519,6 +519,7 @@ def test_processes_that_encode_change_nothing(corpus: Path, tmp_path: Path, monk
     small = gold("advanced.encoder.chunk=2")
     alone = build_index(corpus, tmp_path / "one", config=small)
     monkeypatch.setattr("indexing.stages.encode.uses_gpu", lambda device: True)
+    monkeypatch.setattr("indexing.stages.encode.gpu_room", lambda dimension: 2)
     shared = build_index(corpus, tmp_path / "many", config=small, workers=2)
     assert alone.manifest.listed == shared.manifest.listed
     chunks = [event["chunk"] for event in journal(tmp_path / "many") if event["event"] == "chunk"]
