@@ -18,7 +18,7 @@ from helios.index.quantiser import Quantiser, centroid_count
 from helios.index.reader import PartFiles
 from helios.index.tokens import pooled_codes
 from helios.models.encoder import FloatArray, MiniLMEncoder
-from helios.models.text import plain_text, segment_text
+from helios.models.text import plain_segment, plain_text
 from indexing.stage import Arrays
 
 SAMPLE_TOKENS_PER_CENTROID = 48
@@ -29,8 +29,7 @@ MAX_SAMPLE_NODES = 8000
 def node_texts(store: CorpusStore, start: int, stop: int) -> Iterator[str]:
     """Texts of nodes [start, stop): segments in their order, then passages in theirs."""
     segments = store.segment_count
-    for node in range(start, min(stop, segments)):
-        yield segment_text(store.segment(node)).text
+    yield from map(plain_segment, store.segments(start, stop))
     for node in range(max(start, segments), stop):
         yield plain_text(store.passages[node - segments])
 

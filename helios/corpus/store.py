@@ -293,12 +293,17 @@ class CorpusStore:
         """The number of the table that a segment is a row of."""
         return self._table_and_row(segment)[0]
 
-    def segments(self) -> Iterator[Segment]:
-        """All segments in number order, read table by table."""
-        for table in self.tables:
-            for row, cells in enumerate(table.rows):
+    def segments(self, start: int = 0, stop: int | None = None) -> Iterator[Segment]:
+        """Segments [start, stop) in number order, all by default, read by blocks of a table's rows."""
+        stop = self.segment_count if stop is None else min(stop, self.segment_count)
+        while start < stop:
+            number, first = self._table_and_row(start)
+            end = min(first + stop - start, first + BLOCK_ROWS, int(self.segment_offsets[number + 1]) - start + first)
+            table = self.tables.block(number, first, end)
+            for row, cells in enumerate(table.rows, start=first):
                 segment_id = SegmentId(table.table_id, row)
                 yield Segment(segment_id, table.title, table.section, table.header, cells, table.kind)
+            start += end - first
 
     def blocks(self) -> npt.NDArray[np.int64]:
         """(table, first row, row after the last) of what fits well into memory: a table, or rows of a large one."""

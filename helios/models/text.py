@@ -89,6 +89,13 @@ def segment_text(segment: Segment) -> NodeText:
     return _join(parts)
 
 
+def plain_segment(segment: Segment) -> str:
+    """The same without its pieces."""
+    cells = " ; ".join([f"{name}: {cell}" for name, cell in zip(segment.header, segment.cells, strict=True)])
+    opening = f"{segment.title}, {segment.section}" if segment.section else segment.title
+    return f"{opening}. {cells}"
+
+
 def passage_text(passage: Passage) -> NodeText:
     """Title and text; every sentence is a piece."""
     parts: list[tuple[str, str]] = [(passage.title, "title"), (". ", "")]

@@ -88,6 +88,10 @@ def assert_segments(store, expected_tables):
     ]
     assert store.segment_count == len(expected)
     assert list(store.segments()) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("helios.corpus.store.BLOCK_ROWS", 2)
+        for start in range(len(expected) + 1):
+            assert list(store.segments(start, start + 3)) == expected[start : start + 3]
     assert [store.segment(number) for number in range(len(expected))] == expected
     for number, segment in enumerate(expected):
         assert store.segment_id(number) == segment.segment_id

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helios.models.text import NodeText, passage_text, segment_text, sentence_ends
+from helios.models.text import NodeText, passage_text, plain_segment, segment_text, sentence_ends
 from helios.types import Passage, Segment, SegmentId
 
 WORDS = st.text('ab .!?"(Ä1', max_size=12)
@@ -34,6 +34,13 @@ def test_a_row():
     assert node.where(node.text.index("President")) == "cell:1"
     assert node.where(node.text.index(";")) == ""
     assert node.where(len(node.text)) == ""
+
+
+@given(title=WORDS, section=WORDS, cells=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4))
+def test_a_row_without_pieces_is_the_same_text(title, section, cells):
+    header, values = zip(*cells, strict=True)
+    one = segment(title, section, header, values)
+    assert plain_segment(one) == segment_text(one).text
 
 
 def test_a_row_without_a_section_and_with_empty_cells():
