@@ -72,25 +72,48 @@ class TorchRoute:
         self._device = device
 
     def encode(self, texts: Sequence[Sequence[int]]) -> Iterator[FloatArray]:
-        """Unit vectors of every text's tokens."""
+        """Unit vectors of every text's tokens; ModelError where a GPU has no memory for one text.
+
+        A GPU without memory for so many at once reads fewer from then on.
+        """
         order = sorted(range(len(texts)), key=lambda at: -len(texts[at]))
         found: dict[int, FloatArray] = {}
         while order:
             size = max(1, self._batch_tokens // len(texts[order[0]]))
-            batch, order = order[:size], order[size:]
+            batch = order[:size]
+            vectors = self._forward([texts[at] for at in batch])
+            if vectors is None:
+                self._read_fewer(len(batch) * len(texts[batch[0]]), alone=len(batch) == 1)
+                continue
+            order = order[size:]
             ends = np.cumsum([len(texts[at]) for at in batch])[:-1]
-            found |= dict(zip(batch, np.split(self._forward([texts[at] for at in batch]), ends), strict=True))
+            found |= dict(zip(batch, np.split(vectors, ends), strict=True))
         return (found.pop(at) for at in range(len(texts)))
 
-    def _forward(self, batch: Sequence[Sequence[int]]) -> FloatArray:
-        """Unit vectors of the texts' tokens, one text after another: (T, D)."""
+    def _forward(self, batch: Sequence[Sequence[int]]) -> FloatArray | None:
+        """Unit vectors of the texts' tokens, one text after another: (T, D); None where a GPU has too little memory."""
         import torch
 
-        ids, mask = (torch.from_numpy(array).to(self._device) for array in _padded(batch))
-        with torch.inference_mode(), torch.autocast(self._device, torch.bfloat16, enabled=self._bf16):
-            vectors = self._bert(ids, mask)[mask.bool()].float()
-            unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
-        return unit
+        try:
+            ids, mask = (torch.from_numpy(array).to(self._device) for array in _padded(batch))
+            with torch.inference_mode(), torch.autocast(self._device, torch.bfloat16, enabled=self._bf16):
+                vectors = self._bert(ids, mask)[mask.bool()].float()
+                unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
+            return unit
+        except torch.cuda.OutOfMemoryError:
+            return None
+
+    def _read_fewer(self, tokens: int, *, alone: bool) -> None:
+        """Half of the tokens at once from now on."""
+        import torch
+
+        if alone:
+            raise ModelError(
+                f"the GPU has no memory for a text of {tokens} tokens: free it, or set encoder.device=cpu; "
+                "finished work is kept"
+            )
+        self._batch_tokens = tokens // 2
+        torch.cuda.empty_cache()
 
 
 def document_route(

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +46,6 @@ def exact(encoder: MiniLMEncoder) -> MiniLMEncoder:
 
 
 def test_vectors_are_those_of_transformers(exact):
-    import torch
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(exact.base.folder)
@@ -363,13 +363,7 @@ def test_encoders_of_one_process_share_their_weights_while_one_is_there(runtime)
     assert gone() is None
 
 
-def _has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
-
-
-@pytest.mark.skipif(_has_gpu(), reason="there is a GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_said(encoder: MiniLMEncoder):
     assert not uses_gpu("auto")
     assert not uses_gpu("cpu")
@@ -379,9 +373,38 @@ def test_a_gpu_that_is_not_there_is_said(encoder: MiniLMEncoder):
     assert len(wanting.encode_question("a question").ids) == 2
 
 
-@pytest.mark.skipif(not _has_gpu(), reason="there is no GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_a_gpu_gives_the_same_vectors(exact: MiniLMEncoder):
     on_gpu = MiniLMEncoder(exact.base, device="cuda")
     for one, other in zip(on_gpu.encode_documents(TEXTS), exact.encode_documents(TEXTS), strict=True):
         assert one.ids.tolist() == other.ids.tolist()
         assert (one.vectors * other.vectors).sum(axis=1).min() > 0.999
+
+
+class Crowded(torch.nn.Module):
+    """A model for which a GPU has no memory where it reads more than some tokens at once: there is no GPU here."""
+
+    def __init__(self, model: torch.nn.Module, room: int) -> None:
+        super().__init__()
+        self.model, self.room, self.read = model, room, []
+
+    def forward(self, ids, mask):
+        self.read.append(ids.numel())
+        if ids.numel() > self.room:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return self.model(ids, mask)
+
+
+def test_less_is_read_at_once_where_memory_is_short(exact: MiniLMEncoder):
+    texts = [ids for ids, _ in exact.tokenise([*TEXTS, *TEXTS])]
+    model = exact._documents._bert
+    crowded = Crowded(model, 400)
+    route = routes.TorchRoute(crowded, bf16=False, batch_tokens=10_000)
+    for one, other in zip(route.encode(texts), exact._documents.encode(texts), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    refused = len(crowded.read)
+    assert max(crowded.read) > 400
+    list(route.encode(texts))
+    assert max(crowded.read[refused:]) <= 400  # it remembers
+    with pytest.raises(ModelError, match=r"no memory for a text of \d+ tokens.*encoder\.device=cpu"):
+        list(routes.TorchRoute(Crowded(model, 10), bf16=False, batch_tokens=10_000).encode(texts))
