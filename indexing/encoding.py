@@ -29,7 +29,10 @@ MAX_SAMPLE_NODES = 8000
 def node_texts(store: CorpusStore, start: int, stop: int) -> Iterator[str]:
     """Texts of nodes [start, stop): segments in their order, then passages in theirs."""
     segments = store.segment_count
-    yield from map(plain_segment, store.segments(start, stop))
+    if stop - start == 1 and start < segments:
+        yield plain_segment(store.segment(start))  # of a table without reading a block of it
+    else:
+        yield from map(plain_segment, store.segments(start, stop))
     for node in range(max(start, segments), stop):
         yield plain_text(store.passages[node - segments])
 

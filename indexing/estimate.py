@@ -309,8 +309,7 @@ class _Encoding:
 
 def _encoding(store: CorpusStore, request: BuildRequest) -> _Encoding:
     """Encode nodes from all over the sample until the time is up; at least a few."""
-    encoder = load_encoder(request)
-    encoder.device = "cpu"
+    encoder = load_encoder(replace(request, config=request.config.changed(["encoder.device=cpu"])))
     loaded = _seconds(lambda: encoder.load_ahead(documents=True))
     nodes, segments = node_count(store), store.segment_count
     order = np.random.default_rng(0).permutation(nodes).tolist()

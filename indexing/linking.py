@@ -25,6 +25,7 @@ from helios.models.linker import Linker, TableLinker
 from helios.models.linker.linker import TableLinks
 from helios.models.linker.routes import Routes
 from helios.types import Passage, Table
+from indexing.workers import kill_processes
 
 Array = npt.NDArray[Any]
 FAINT, LIKELY, SHORT, FEW = 0.2, 0.6, 3, 5
@@ -150,8 +151,7 @@ def link_chunks(job: LinkingJob, chunks: Sequence[range], *, workers: int = 1) -
         try:
             yield from pool.map(_link_chunk, chunks)
         except BrokenProcessPool:
-            for process in list((pool._processes or {}).values()):
-                process.kill()  # one was seen to outlive the pool, whose end then waited for ever
+            kill_processes(pool)
             raise HeliosError(
                 f"one of {workers} worker processes was killed while tables were linked; if memory ran out, run the "
                 f"same command with fewer (--workers {max(1, workers // 2)}): finished work is kept"

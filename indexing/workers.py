@@ -5,10 +5,17 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
 _INTERVAL_S = 1.0
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+
+
+def kill_processes(pool: ProcessPoolExecutor) -> None:
+    """End what is left of a broken pool: one process was seen to outlive it, and its end then waited for ever."""
+    for process in list((pool._processes or {}).values()):
+        process.kill()
 
 
 @contextmanager

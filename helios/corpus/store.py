@@ -28,6 +28,7 @@ __all__ = ["CorpusStore", "CorpusWriter", "PassageRecords", "Records", "TableRec
 Record = TypeVar("Record", Table, Passage)
 _CACHED_BATCHES = 256
 BLOCK_ROWS = 5000
+LINK_FIELDS = ("link_rows", "link_columns", "link_passages")
 """Rows of a large table that are read at once."""
 
 
@@ -200,18 +201,19 @@ class TableRecords(Records[Table]):
                 TableKind(columns["kind"][position].as_py()),
             )
 
-    def block(self, number: int, start: int, stop: int) -> Table:
-        """Rows [start, stop) of a table as a table, with their hyperlinks; the others are not read."""
+    def block(self, number: int, start: int, stop: int, *, links: bool = True) -> Table:
+        """Rows [start, stop) of a table as a table, with their hyperlinks if wanted; the others are not read."""
         columns, position = self._locate(number)
+        unread = {"cells"} if links else {"cells", *LINK_FIELDS}
         with _decoding(self._path):
-            fields = {name: column[position].as_py() for name, column in columns.items() if name != "cells"}
+            fields = {name: column[position].as_py() for name, column in columns.items() if name not in unread}
+            fields |= {name: [] for name in unread - {"cells"}}
             width, cells = len(fields["header"]), columns["cells"]
             first, last = cells.offsets[position : position + 2].to_pylist()
             begin, end = first + start * width, min(first + stop * width, last)
-            links = zip(fields["link_rows"], fields["link_columns"], fields["link_passages"], strict=True)
-            own = [(row - start, column, passage) for row, column, passage in links if start <= row < stop]
-            rows, places, passages = ([link[part] for link in own] for part in range(3))
-            fields |= {"link_rows": rows, "link_columns": places, "link_passages": passages}
+            found = zip(*(fields[name] for name in LINK_FIELDS), strict=True)
+            own = [(row - start, column, passage) for row, column, passage in found if start <= row < stop]
+            fields |= {name: [link[part] for link in own] for part, name in enumerate(LINK_FIELDS)}
             return self._record(fields | {"cells": cells.values.slice(begin, max(0, end - begin)).to_pylist()})
 
     def _record(self, fields: dict[str, Any]) -> Table:
@@ -299,7 +301,9 @@ class CorpusStore:
         while start < stop:
             number, first = self._table_and_row(start)
             end = min(first + stop - start, first + BLOCK_ROWS, int(self.segment_offsets[number + 1]) - start + first)
-            table = self.tables.block(number, first, end)
+            table = self.tables.block(number, first, end, links=False)
+            if len(table.rows) != end - first:
+                raise IndexFormatError(f"{self.directory / layout.SEGMENTS}: damaged: table {number} has fewer rows")
             for row, cells in enumerate(table.rows, start=first):
                 segment_id = SegmentId(table.table_id, row)
                 yield Segment(segment_id, table.title, table.section, table.header, cells, table.kind)

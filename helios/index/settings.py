@@ -18,7 +18,9 @@ BUILT = (
     "linking", "encoder", "tokens", "advanced.corpus", "advanced.linking", "advanced.encoder",
 )  # fmt: skip
 """Sections that an index takes from its build."""
-MOVABLE = ("encoder.model", "encoder.adapter", "encoder.runtime", "advanced.encoder.batch_tokens")
+MOVABLE = (
+    "encoder.model", "encoder.adapter", "encoder.runtime", "encoder.device", "advanced.encoder.batch_tokens",
+)  # fmt: skip
 """Settings of those that a query may set: where a model lies (that it is the same one is checked) and how it runs."""
 WITHOUT_EFFECT = (
     "advanced.linking.chunk", "advanced.encoder.chunk",

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
@@ -128,7 +129,11 @@ def document_route(
     if uses_gpu(device):
         from helios.models.bert import bert_of
 
-        bert = _shared(("cuda", fingerprint), lambda: bert_of(read()).to("cuda"))
+        try:
+            bert = _shared(("cuda", fingerprint), lambda: bert_of(read()).to("cuda"))
+        except RuntimeError as error:
+            why = str(error).splitlines()[0]
+            raise ModelError(f"the GPU does not take the encoder ({why}); set encoder.device=cpu") from error
         return TorchRoute(bert, bf16=True, batch_tokens=max(batch_tokens, GPU_BATCH_TOKENS), device="cuda")
     if _uses_openvino(runtime):
         return OpenVinoRoute(_compiled(read, bf16=supports_bf16(), lanes=threads, fingerprint=fingerprint))
@@ -224,20 +229,32 @@ def uses_gpu(device: Device) -> bool:
         raise ModelError("encoder.device=cuda needs torch, which is not installed: pip install torch")
     import torch
 
-    if torch.cuda.is_available():
-        return True
-    if device == "cuda":
+    problem = "finds no CUDA GPU" if not torch.cuda.is_available() else _gpu_problem()
+    if problem and device == "cuda":
         raise ModelError(
-            f"encoder.device=cuda, but torch {torch.__version__} finds no CUDA GPU: install a build of torch for CUDA "
-            "and the driver (`helios doctor` lists the GPUs), or set encoder.device=cpu"
+            f"encoder.device=cuda, but torch {torch.__version__} {problem}: install a build of torch for CUDA and the "
+            "driver (`helios doctor` lists the GPUs), or set encoder.device=cpu"
         )
-    return False
+    return not problem
+
+
+@cache
+def _gpu_problem() -> str:
+    """Why the GPU that torch finds computes nothing: too old for this torch, full, or somebody else's; or nothing."""
+    import torch
+
+    try:
+        ones = torch.ones(8, 8, device="cuda", dtype=torch.bfloat16)
+        return "" if float((ones @ ones).sum()) == 512.0 else "computes wrongly on its GPU"
+    except RuntimeError as error:
+        return f"cannot use its GPU ({str(error).splitlines()[0]})"
 
 
 def gpu_room(dimension: int) -> int:
     """How many processes can read on the GPU at once by its free memory, at least one; it has been found before."""
     import torch
 
+    torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info()
     each = _GPU_BYTES + _GPU_BYTES_OF_NUMBER * GPU_BATCH_TOKENS * dimension
     return max(1, min(MOST_ON_GPU, free // each))

@@ -33,10 +33,12 @@ from indexing.encoding import (
     sample_nodes,
 )
 from indexing.stage import BuildRequest, Chunks, StageContext, StageResult
-from indexing.workers import exit_with_parent, one_thread_each
+from indexing.workers import exit_with_parent, kill_processes, one_thread_each
 
-ENCODING = ("encoder", "advanced.encoder.max_tokens", "advanced.encoder.windows")
-"""Settings that token vectors depend on."""
+ENCODING = (
+    "encoder.model", "encoder.adapter", "encoder.runtime", "advanced.encoder.max_tokens", "advanced.encoder.windows",
+)  # fmt: skip
+"""Settings that token vectors depend on; a build may go on on another device."""
 SEED = 0
 GPU_FROM = 20_000
 """Rows and passages from which a GPU is used that nobody asked for."""
@@ -195,15 +197,16 @@ def encoded_by_processes(work: ChunkWork, numbers: Sequence[int], workers: int) 
 
     HeliosError if one of them is killed, as a system does that runs out of memory.
     """
-    with one_thread_each():
-        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_open, initargs=(work,))
-        waiting = [pool.submit(_encode_chunk, number) for number in numbers]
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_open, initargs=(work,))
     try:
+        with one_thread_each():
+            waiting = [pool.submit(_encode_chunk, number) for number in numbers]
         for future in as_completed(waiting):
             yield future.result()
     except BrokenProcessPool:
+        kill_processes(pool)
         raise HeliosError(
-            f"one of {workers} worker processes was killed while texts were encoded; if memory ran out, run the same "
+            f"one of {workers} worker processes ended while texts were encoded; if memory ran out, run the same "
             f"command with fewer (--workers {max(1, workers // 2)}): finished work is kept"
         ) from None
     finally:
@@ -252,6 +255,8 @@ def load_encoder(request: BuildRequest, nodes: int = 0) -> MiniLMEncoder:
     A GPU that nobody asked for is left alone for a few texts: it takes seconds to begin.
     """
     settings, more = request.config.encoder, request.config.advanced.encoder
+    if settings.device == "cuda":
+        uses_gpu("cuda")  # said before any work where there is none
     device = "cpu" if settings.device == "auto" and nodes < GPU_FROM else settings.device
     encoder = MiniLMEncoder.load(
         settings.model, adapter=settings.adapter, runtime=settings.runtime, max_tokens=more.max_tokens,

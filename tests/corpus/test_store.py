@@ -267,3 +267,13 @@ def test_text_that_is_no_text_is_refused(tmp_path):
     damage_passages(tmp_path, "id", 2, 0, b"\xff")
     with pytest.raises(IndexFormatError, match=r"passages\.arrow: damaged: .utf-8. codec"):
         _ = CorpusStore.open(tmp_path).passages[0]
+
+
+def test_rows_that_are_missing_are_noticed(tmp_path):
+    """The offsets say that the first table has more rows than it holds."""
+    tables = [Table(name, name, ("a",), tuple((str(row),) for row in range(3))) for name in ("x", "y")]
+    store = write(tmp_path / "store", tables)
+    offsets = np.load(store.directory / layout.SEGMENTS)
+    np.save(store.directory / layout.SEGMENTS, np.array([0, 5, 6], offsets.dtype))
+    with pytest.raises(IndexFormatError, match="damaged"):
+        list(CorpusStore.open(store.directory).segments())

@@ -58,7 +58,7 @@ _SHORT = re.compile(
     r"\breponer|\bpor debajo|补货|低于|不足|缺货",
     re.IGNORECASE,
 )
-_THAN = re.compile(r"\b(?:than|als|que|qu['’]\w*)\b|比", re.IGNORECASE)
+_THAN = re.compile(r"\b(?:than|als|que?)\b|比", re.IGNORECASE)
 """Only behind these may a column be meant that is not named: "by the office" and "up to the gate" compare nothing."""
 _IN_FULL = re.compile(
     r"\b(?:in full|fully|full|all|every|whole|entire|completely|everything)\b|\bganz|\balle[ns]?\b|\bvollständig|"

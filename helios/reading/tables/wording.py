@@ -146,37 +146,44 @@ MOST_FIRST = 12
 WHOLE_ORDER = 30
 """Rows of a whole order, at most: as many as an answer lists."""
 _MORE_GERMAN = "mehr|größer|höher|länger|später|älter|teurer|schwerer|schneller|breiter"
+_LESS_GERMAN = "weniger|kleiner|kürzer|früher|jünger|billiger|günstiger|leichter|niedriger"
+_LESS_FRENCH = r"(?:petit|court|bas|jeune|tôt|l[ée]g[eè]r|lent|faible|bref|brève)\w*"
+_LESS_SPANISH = r"(?:pequeñ|cort|baj|joven|jóven|temprano|pronto|liger|lent|barat)\w*"
+_WORD = r"(?:[^\W\d]+ )?"
+_QUE = r"qu(?:e|(?=['’]))"
+_NOT_ABOVE = (
+    rf"nicht {_WORD}(?:{_MORE_GERMAN}) als|pas plus (?!{_LESS_FRENCH} ){_WORD}(?:de|{_QUE})|"
+    rf"no {_WORD}más (?!{_LESS_SPANISH} ){_WORD}(?:de|que)"
+)
+_NOT_BELOW = (
+    rf"nicht {_WORD}(?:{_LESS_GERMAN}) als|pas moins {_WORD}(?:de|{_QUE})|pas plus {_LESS_FRENCH} {_QUE}|"
+    rf"no {_WORD}menos {_WORD}(?:de|que)|no {_WORD}más {_LESS_SPANISH} que"
+)
 _ABOVE = (
     r"(?<!no )(?<!not )more than|over|above|past|beyond|"
     r"exceed\w*|after|since|from|"
     r"(?!small|low|short|few|young|light|cheap|earl|slow|weak|thin|near)[a-z]{3,}er than(?: [a-z]+)?|"
     r"at least|or more|no less than|minimum of|starting|"
-    rf"(?<!nicht )(?:{_MORE_GERMAN}) als|über|mindestens|nach|seit|ab|"
-    r"plus de|plus (?!petit|court|bas|jeune|tôt|léger|lent|faible)(?:[^\W\d]+ )?qu(?:e|(?='))|"
-    r"au moins|supérieur\w* à|après|depuis|(?<!no )más de|"
-    r"(?<!no )más (?!pequeñ|cort|baj|joven|jóven|temprano|pronto|liger|lent|barat)(?:[^\W\d]+ )?que|"
+    rf"(?:{_MORE_GERMAN}) als|über|mindestens|nach|seit|ab|"
+    rf"plus de|plus (?!{_LESS_FRENCH} ){_WORD}{_QUE}|au moins|supérieur\w* à|après|depuis|"
+    rf"más de|más (?!{_LESS_SPANISH} ){_WORD}que|"
     r"mayor\w* (?:de|que|a)|al menos|superior\w* a|después del?|desde|超过|大于|高于|以上|至少|多于|之后"
 )
 _BELOW = (
     r"less than|(?:small|low|short|few|young|light|cheap|earli|slow|weak|thinn|near)er than|under|below|before|"
     r"until|up to|at most|or less|or fewer|not? more than|by|"
-    rf"nicht (?:{_MORE_GERMAN}) als|unter|höchstens|vor|bis|"
-    r"(?:weniger|kleiner|kürzer|früher|jünger|billiger|günstiger|leichter|niedriger) als|"
-    r"moins de|moins (?:[^\W\d]+ )?qu(?:e|(?='))|"
-    r"plus (?:petit|court|bas|jeune|tôt|léger|lent|faible)\w* qu(?:e|(?='))|au plus|inférieur\w* à|avant|jusqu\w*|"
-    r"menos de|menos (?:[^\W\d]+ )?que|no más (?:de|que)|"
-    r"más (?:pequeñ|cort|baj|joven|jóven|temprano|pronto|liger|lent|barat)\w* que|menor\w* (?:de|que|a)|"
+    rf"(?:{_LESS_GERMAN}) als|unter|höchstens|vor|bis|"
+    rf"moins de|moins {_WORD}{_QUE}|plus {_LESS_FRENCH} {_QUE}|au plus|inférieur\w* à|avant|jusqu\w*|"
+    rf"menos de|menos {_WORD}que|más {_LESS_SPANISH} que|menor\w* (?:de|que|a)|"
     r"como máximo|inferior\w* a|antes del?|hasta|少于|小于|低于|不到|不足|以下|至多|之前"
 )
-_COMPARING = tuple(
-    (sign, re.compile(rf"\b(?:{text})\b(?!\W*[\d$€£¥])", re.IGNORECASE))
-    for sign, text in ((">", _ABOVE), ("<", _BELOW))
-)
+_SIGNS = (("<=", _NOT_ABOVE), (">=", _NOT_BELOW), (">", _ABOVE), ("<", _BELOW))
+"""What is denied comes first: "not heavier than" ends like "heavier than"."""
+_COMPARING = tuple((sign, re.compile(rf"\b(?:{text})\b(?!\W*[\d$€£¥])", re.IGNORECASE)) for sign, text in _SIGNS)
 """Words that compare with something else than a number."""
 _INCLUSIVE = re.compile(
-    r"at least|or more|no less|since|from|minimum|mindestens|seit|ab|au moins|depuis|al menos|desde|以上|至少|"
-    r"up to|at most|or less|or fewer|not? more|until|nicht \w+ als|höchstens|bis|au plus|jusqu|máximo|hasta|"
-    r"no más (?:de|que)|以下|至多"
+    r"at least|or more|no less|since|from|minimum|mindestens|\bseit\b|\bab\b|au moins|depuis|al menos|desde|以上|至少|"
+    r"up to|at most|or less|or fewer|not? more|until|höchstens|\bbis\b|au plus|jusqu|máximo|hasta|以下|至多"
 )
 _UNIT = r"^\W{0,2}(?:(?!(?:and|und|et|y)\b)[^\W\d]{1,14}\W){0,3}?[^\W\d]{0,14}\W?"
 """Up to four words between a number and what it is compared by: 4 quid a day or more."""
@@ -470,7 +477,7 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
     for operator, pattern in _BEHIND:
         if pattern.match(after):
             return operator, start
-    for sign, text in ((">", _ABOVE), ("<", _BELOW)):
+    for sign, text in _SIGNS:
         said = re.search(
             rf"(?:^|\W|(?<=[㐀-鿿]))({text})\W{{0,3}}(?:(?:the|an?|dem|den|der|el|la|le|les|los)\s)?"
             rf"(?:(?:{_OPENING})(?: of)?\s)?\W{{0,2}}$",
@@ -478,7 +485,7 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
             re.I,
         )
         if said:
-            return sign + ("=" if _INCLUSIVE.search(said.group(1)) else ""), start - len(before) + said.start(1)
+            return _signed(sign, _INCLUSIVE.search(said.group(1))), start - len(before) + said.start(1)
     return "=", start
 
 
@@ -488,13 +495,18 @@ def _comparing(question: str) -> Iterator[tuple[str, int, int]]:
         for found in pattern.finditer(question):
             before, than, _ = found[0].partition(" than ")
             end = found.start() + len(before + than.rstrip())
+            if end not in ends:
+                yield _signed(sign, _INCLUSIVE.fullmatch(found[0])), found.start(), end
             ends.add(end)
-            yield sign + ("=" if _INCLUSIVE.fullmatch(found[0]) else ""), found.start(), end
     for found in _RIVALS.finditer(question):  # "fewer members than places"
         if found.end() not in ends:
             yield "<" if found["less"] else ">", found.start(), found.end()
     for found in _THAN_UNSPACED.finditer(question):
         yield "<" if found["less"] else ">", found.start(), found.end()
+
+
+def _signed(sign: str, inclusive: re.Match[str] | None) -> str:
+    return sign if inclusive is None or sign.endswith("=") else f"{sign}="
 
 
 def _value(digits: str) -> float | None:

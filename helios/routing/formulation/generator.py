@@ -46,7 +46,7 @@ from helios.routing.formulation.rephrasing import rephrased
 from helios.routing.formulation.schema import SchemaView
 from helios.routing.formulation.settling import Settled, settle
 from helios.routing.formulation.shares import with_shares
-from helios.routing.formulation.sql import render
+from helios.routing.formulation.sql import LIKE, render
 from helios.routing.formulation.states import with_states
 from helios.routing.formulation.words import FUNCTION_WORDS, Token, tokenise
 from helios.routing.phrases import is_statement
@@ -244,7 +244,7 @@ def _orders_or_groups(plan: Plan, draft: Draft) -> bool:
     """Whether a plan does what "by", "per" and "with a" say in words without a verb: "orders by status"; and selects
     anything but what its conditions leave one value of."""
     said = [piece.text for piece in draft.pieces]
-    met = {one.term.column for some in plan.where for one in some}
+    met = {one.term.column for some in plan.where for one in some if one.operator not in LIKE}
     if all(term.aggregate is None and term.column in met for term in plan.select):
         return False  # "vehicles bought in 2021" asks for vehicles
     divided = any(text in ("by", "per", "for each", "in each") for text in said)

@@ -95,6 +95,33 @@ WHICH_ALONE = re.compile(r"\?\s+(?:which|who|what)(?: ones?| are they| were they
 ARE_THERE = re.compile(r"^(?:are|were|is|was) there (?:any|some)\b", re.IGNORECASE)
 
 
+TEXT = (
+    r"(?:names?|titles?|notes?|descriptions?|comments?|remarks?|subjects?|texts?|headlines?|summary|summaries|details|"
+    r"messages?|reasons?)"
+)
+"""What columns of text are called."""
+NO_LITERAL = (
+    r"an?|the|any\w*|some\w*|no|none|nothing|more|less|at|over|under|only|both|all|each|either|special|it|them|word|words|"
+    r"letter|phrase|string|text|prefix|one|two|three|four|five|six|seven|eight|nine|ten"
+)
+LITERAL = (
+    rf"(?:an? |the )?(?P<literal>(?!(?:{NO_LITERAL})\b)[^\W\d_][\w'’-]*"
+    r"(?: (?!(?:and|or|in|as|on|of)\b)[^\W\d_][\w'’-]+){0,2}?)"
+)
+"""Up to three words that are looked for in a text as they stand."""
+STANDS_IN = re.compile(
+    rf"\b(?P<verb>with|have|has|having|had|contain|contains|containing|mention|mentions|mentioning) {LITERAL} "
+    rf"(?:somewhere |anywhere )?in (?:the|their|its|his|her) (?P<column>(?:\w+ )?{TEXT})\b",
+    re.IGNORECASE,
+)
+SAYS = re.compile(
+    rf"\b(?P<column>(?:\w+ )?{TEXT}) (?:that )?(?:mention(?:s|ed|ing)?|talk(?:s|ing)? about|refer(?:s|ring)? to|"
+    rf"says? something about|contain(?:s|ing)?) {LITERAL}"
+    r"(?=\s*(?:[?.,;!]|$|(?:and|or|in|from|since|that|which|who|before|after)\b))",
+    re.IGNORECASE,
+)
+
+
 def rephrased(question: str, *, money: bool = False) -> str:
     """A question without courtesies, with requests for the columns that a fragment lists, orders and spans of months
     spelled out; with `money` where prices times numbers are known, what is taken and spent by the name of that."""
@@ -112,10 +139,17 @@ def rephrased(question: str, *, money: bool = False) -> str:
     text = READ_OUT.sub("List", HAS_ANYONE.sub("Who has ", text))
     if ARE_THERE.match(text) and WHICH_ALONE.search(text):
         text = ARE_THERE.sub("Which", WHICH_ALONE.sub("?", text))
+    text = SAYS.sub(r'\g<column> containing "\g<literal>"', STANDS_IN.sub(_standing_in, text))
     first, *rest = SENTENCE.split(text)
     if LISTING.match(first) and is_statement(first):
         first = f"List {first[0].lower()}{first[1:]}"
     return " ".join([first, *map(_requested, rest)])
+
+
+def _standing_in(found: re.Match[str]) -> str:
+    """What has a word in its name: "with Gardens in the title" """
+    verb = found["verb"] if found["verb"].lower() in ("with", "have", "has", "having", "had") else "with"
+    return f'{verb} a {found["column"]} containing "{found["literal"]}"'
 
 
 def _requested(sentence: str) -> str:

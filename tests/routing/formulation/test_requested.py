@@ -68,3 +68,10 @@ def print_shop(tmp_path_factory):
     (folder / "sources.yaml").write_text("sources:\n  print_shop:\n    kind: sqlite\n    path: print_shop.sqlite\n")
     with Registry.open(folder / "sources.yaml") as registry:
         yield registry.source("print_shop")
+
+
+def test_names_that_hold_a_word_are_listed(print_shop):
+    """A condition on a name leaves more than one of them, so the name is what is asked for."""
+    (best, *_) = SqlGenerator().formulate("customers with Cafe in the name", print_shop)
+    assert best.query.text.endswith("LIKE '%Cafe%'")
+    assert best.confidence >= THRESHOLD
