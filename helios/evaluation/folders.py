@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from helios.errors import EvaluationError
+from helios.reading.tables.dates import MONTH
 
 if TYPE_CHECKING:
     from helios.engine import Engine
@@ -31,6 +32,10 @@ FIRST = 3
 SPARE_WORDS = 4
 """Words that an answer may have beside an accepted form of two words or more."""
 _WORD = re.compile(r"[぀-ヿ㐀-鿿가-힯]|[^\W_぀-ヿ㐀-鿿가-힯]+|%")
+_AMOUNT = re.compile(
+    r"(?:[^\w\-−]{0,4}|[^\W\d_]{1,3}(?:[^\w\-−]{1,2}|(?<=CHF)|(?<=EUR)|(?<=USD)|(?<=GBP)))([-−]?\d+(?:[.,]\d+)?)\s*(\D{0,14})"
+)
+"""A number with its unit before it or behind it; letters that touch its digits from the left make a code of it."""
 _ARTICLES = frozenset(
     [
         "a",
@@ -177,10 +182,12 @@ def _words(text: str) -> list[str]:
 
 
 def _number(text: str) -> float | None:
-    """The number that a text is, with or without a unit."""
+    """The number that a text is, with or without a unit; None for codes ("P03") and days of a month ("3 May")."""
     plain = re.sub(r"(?<=\d)[,\u202f\u00a0 ](?=\d{3}(?!\d))", "", text.strip())
-    found = re.fullmatch(r"[^\d\-−]{0,4}([-−]?\d+(?:[.,]\d+)?)\s*[^\d]{0,14}", plain)
-    return None if found is None else float(found[1].replace("−", "-").replace(",", "."))
+    found = _AMOUNT.fullmatch(plain)
+    if found is None or (found[2] and re.match(rf"(?:de |of )?(?:{MONTH})\b", found[2], re.I)):
+        return None
+    return float(found[1].replace("−", "-").replace(",", "."))
 
 
 def _holds(words: Sequence[str], form: Sequence[str]) -> bool:
