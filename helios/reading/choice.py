@@ -94,6 +94,8 @@ class Said:
     """Words of the question that the reader could not read, where it says so."""
     reference: int = 0
     """-1 for a code that stands for something in another table, 1 for what was looked up there."""
+    named: str = ""
+    """The answer with what its codes stand for there; empty where there is nothing to add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,11 @@ class Candidate:
     def odds(self) -> float:
         """The highest log-odds that a reader gives it."""
         return log_odds(self.surest.answer.confidence)
+
+    def named(self, question: str) -> str:
+        """The answer as it is given: codes with what they stand for, unless the question asks for a code."""
+        names = next((said.named for _, said in self.by.values() if said.named), "")
+        return names if names and not _CODE.search(question) else self.text
 
     def odds_of(self, reading: Reading) -> float:
         """A reader's log-odds."""

@@ -139,7 +139,7 @@ class ExtractiveReader:
         candidates = candidates_of(found)
         chances = self.choice.chances(question, evidence, candidates)
         pairs = zip(candidates, chances, strict=True)
-        return [replace(one.surest.answer, confidence=chance) for one, chance in pairs]
+        return [replace(one.surest.answer, text=one.named(question), confidence=chance) for one, chance in pairs]
 
     def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Said]]:
         """The answers of each reader that finds any, likeliest first, with its own confidence; nothing is left out."""
@@ -199,7 +199,7 @@ def _link(evidence: Evidence) -> float:
 def _of_table(question: str, found: "TableAnswer") -> Said:
     reason = str(found.program)
     answer = Answer(question, found.text, found.citations(), found.confidence, reader="tables", reason=reason)
-    return Said(answer, found.rival, computed=found.is_computed, reference=found.program.reference)
+    return Said(answer, found.rival, found.is_computed, reference=found.program.reference, named=found.named)
 
 
 def _of_passage(question: str, found: "PassageAnswer") -> Said:

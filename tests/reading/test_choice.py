@@ -1,6 +1,7 @@
 """Which answer is given: by chances that follow what the readers and the evidence say."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,3 +136,11 @@ def test_codes_are_told_from_what_they_stand_for(question, asked):
     features = choice_features(question, evidence(), candidates_of(said(TABLE=(code, name))))
     assert features[:, FEATURES.index("reference")].tolist() == [-1, 1]
     assert features[:, FEATURES.index("code")].tolist() == [asked, asked]
+
+
+def test_a_code_is_given_with_its_name_unless_a_code_was_asked_for():
+    code = replace(told("PGN", 0.5), reference=-1, named="Pigeon (PGN)")
+    (found, _) = candidates_of(said(SPAN=(told("PGN", 0.6),), TABLE=(code, told("Pigeon", 0.4))))
+    assert found.named("which carrier took it?") == "Pigeon (PGN)"
+    assert found.named("what is the carrier's code?") == "PGN"
+    assert candidates_of(said(SPAN=(told("PGN", 0.6),)))[0].named("which carrier took it?") == "PGN"

@@ -22,7 +22,7 @@ from helios.reading.tables.beside import rival_of
 from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
 from helios.reading.tables.headers import spelled_out
-from helios.reading.tables.joins import Corpus, Joins
+from helios.reading.tables.joins import Corpus, Joins, with_names
 from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.months import months_asked, with_months
 from helios.reading.tables.others import Others
@@ -228,6 +228,11 @@ class TableAnswer:
     confidence: float
     text: str
     """In the language of the question."""
+
+    @property
+    def named(self) -> str:
+        """The answer with what its codes stand for in another table; empty where there is nothing to add."""
+        return with_names(self.program, self.result)
 
     @property
     def is_computed(self) -> bool:
