@@ -7,14 +7,14 @@ Each index is asked its questions, and others made from its tables. Of the table
 gives the answer teach operation and columns: the loss is the negative log of what all such programs are given
 together, so that nobody has to write programs down. The first table without one teaches what a question is not about.
 A question may name the column and the table that its answer is read from (`column`, `table`), which leaves out
-programs that are right by chance.
+programs that are right by chance. Questions that say which columns they mean (`labelled=training/columns`) need no
+index.
 """
 
 import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from helios.reading.tables.columns import ROLE as CARD_ROLE
 from helios.reading.tables.programs import OPS, execute
 from helios.reading.tables.reader import Sheets, plain_programs, table_facts, table_question
 from training.adapted import AdaptedRecipe, batches_of_like
+from training.column_lessons import ColumnLesson, labelled_lessons
 from training.log import LogRow
 from training.recipes import Role
 from training.settings import TrainSettings
@@ -53,19 +54,11 @@ class TableColumnsSettings(TableReaderSettings):
     batch: int = Field(default=12, ge=1)
     head_scale: float = Field(default=2.0, gt=0.0)
     """The heads learn so many times faster than the adapter."""
+    labelled: Path | None = None
+    """A folder of tables whose questions say which columns they mean (`training.column_lessons`)."""
     start: Path | None = None
     """Weights to begin from, of the same rank: those of an earlier run, or the adapter of a reader of passages."""
     train: TrainSettings = TrainSettings(epochs=3, learning_rate=5e-4, schedule="linear", evaluate_first=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnLesson:
-    """A question and a table, and the programs over it that give the answer; none for a table that does not."""
-
-    question: str
-    table: TableText
-    programs: tuple[tuple[int, int, int, int, tuple[int, ...]], ...]
-    """(operation, column, order column, descending, columns that select rows)"""
 
 
 def train_table_columns(
@@ -80,9 +73,11 @@ def train_table_columns(
     path = out / LESSONS
     if not path.is_file():
         found = [lesson for number in range(len(settings.indexes)) for lesson in mine_columns(settings, number)]
+        if settings.labelled is not None:
+            found += labelled_lessons(settings.labelled, seed=settings.train.seed)
         out.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, "".join(json.dumps(_record(one), ensure_ascii=False) + "\n" for one in found).encode())
-    known = [_lesson(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        write_atomically(path, "".join(json.dumps(one.record(), ensure_ascii=False) + "\n" for one in found).encode())
+    known = [ColumnLesson.parse(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     recipe = ColumnRecipe(known, settings, device=device)
     result = train(recipe, settings.train, out / "run", device=device, on_log=on_log)
     recipe.save(out / FILE)
@@ -90,7 +85,7 @@ def train_table_columns(
         name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",
         summary="Reads a question beside a table's columns: which are asked for, order or select rows, what is done.",
         data=tuple(data_file(path) for path in settings.questions if path is not None),
-        settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "columns", "start"}),
+        settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "columns", "start", "labelled"}),
         scores=result.scores,
         seconds=time.monotonic() - started,
         limits="Mostly English; some questions in German, French, Spanish and Chinese.",
@@ -209,18 +204,6 @@ def program_chances(
 def _place(column: int, count: int) -> int:
     """Where a column's number stands; after all of them those that did not fit, and then none."""
     return count + 1 if column < 0 else min(column, count)
-
-
-def _record(lesson: ColumnLesson) -> dict[str, Any]:
-    table = replace(lesson.table, matched=frozenset())
-    return asdict(lesson) | {"table": asdict(table) | {"matched": sorted(lesson.table.matched)}}
-
-
-def _lesson(record: Mapping[str, Any]) -> ColumnLesson:
-    table = record["table"]
-    text = TableText(table["title"], tuple(table["headers"]), tuple(table["values"]), frozenset(table["matched"]))
-    programs = tuple((op, column, order, down, tuple(where)) for op, column, order, down, where in record["programs"])
-    return ColumnLesson(record["question"], text, programs)
 
 
 ROLE = Role(TableColumnsSettings, train_table_columns)

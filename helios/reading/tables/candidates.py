@@ -109,7 +109,7 @@ def programs_of(
     similar = np.array([_similarity(reading, vectors) for vectors in headers], np.float32)
     beside = compared_matches(reading.asked.text, reading.words, reading.wording, sheet, similar[:-1])
     matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows, near, beside)
-    sets = tuple(_sets(matches, reading, sheet))
+    sets = tuple(match_sets(matches, reading, sheet))
     parts = np.array(list(_programs(sets, reading, sheet)) or np.zeros((0, 6)), np.int64)
     if sheet.months:
         parts = _of_months(parts, sheet, ordered=reading.wording.orders)
@@ -123,7 +123,7 @@ def _of_months(parts: NDArray[np.int64], sheet: Sheet, *, ordered: bool) -> NDAr
     return parts[np.isin(parts[:, 2], sheet.months) & np.isin(parts[:, 0], ops)]
 
 
-def _sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> list[tuple[Match, ...]]:
+def match_sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> list[tuple[Match, ...]]:
     """Matches that go together: different words, and rows that they have in common; more words first."""
     content = reading.content
     two = reading.wording.has("difference") or bool(reading.wording.rivals)

@@ -1,0 +1,79 @@
+"""Tables whose questions say which columns they mean become lessons of the reader of columns."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from helios.reading.tables.programs import OPS, Op
+from training.column_lessons import ColumnLesson, labelled_lessons
+from training.errors import TrainingError
+
+COLUMNS = Path(__file__).parents[2] / "training" / "columns"
+VISITS = {
+    "title": "Tuning visits", "headers": ["Place", "Booked for", "Went", "Fee"],
+    "rows": [["Corfe", "3 Feb", "3 Feb", "£185"], ["Bere", "18 Mar", "19 Mar", "£150"]],
+    "questions": [
+        ["so which day did we turn up at Corfe?", "lookup", "Went", None, None, ["Place"]],
+        ["where did we earn most?", "extreme", "Place", "Fee", "max", []],
+        ["how many days late was Bere?", "difference", "Booked for", "Went", "max", ["Place"]],
+        ["how often were we at Bere?", "count", None, None, None, ["Place"]],
+    ],
+    "elsewhere": ["who let us in at Corfe?"],
+}  # fmt: skip
+KEYS = {
+    "title": "Keys", "headers": ["Church", "Holder"], "rows": [["Corfe", "Mrs Penfold"], ["Bere", "the vicar"]],
+    "questions": [["who lets us in at Corfe?", "lookup", "Holder", None, None, ["Church"]]], "elsewhere": [],
+}  # fmt: skip
+
+
+def write(folder, *tables):
+    folder.mkdir()
+    (folder / "01.json").write_text(json.dumps({"world": "an organ builder", "language": "en", "tables": tables}))
+    return folder
+
+
+def test_labels_become_programs(tmp_path):
+    lessons = list(labelled_lessons(write(tmp_path / "a", VISITS), seed=1))
+    op = OPS.index
+    assert [one.programs for one in lessons] == [
+        ((op(Op.LOOKUP), 2, -1, 0, (0,)),),
+        ((op(Op.EXTREME), 0, 3, 1, ()),),
+        ((op(Op.DIFFERENCE), 1, 2, 0, (0,)),),
+        ((op(Op.COUNT), -1, -1, 0, (0,)),),
+        (),
+    ]
+    table = lessons[0].table
+    assert (table.headers, table.matched) == (("Place", "Booked for", "Went", "Fee"), frozenset({0}))
+    assert table.values[0].startswith("Corfe")
+    assert ColumnLesson.parse(json.loads(json.dumps(lessons[0].record()))) == lessons[0]
+
+
+def test_other_tables_of_the_file_do_not_answer(tmp_path):
+    folder = write(tmp_path / "a", VISITS, KEYS)
+    lessons = [list(labelled_lessons(folder, seed=seed)) for seed in (1, 1, 2)]
+    assert lessons[0] == lessons[1] != lessons[2]
+    asked_of_keys = [one for one in lessons[0] if one.table.headers == ("Church", "Holder") and not one.programs]
+    assert asked_of_keys
+    assert "who lets us in at Corfe?" not in {one.question for one in asked_of_keys}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"elsewhere": None}, "01.json"),
+        ({"questions": [["which?", "lookup", "Colour", None, None, []]]}, "lacks 'Colour'"),
+        ({"questions": [["which?", "guess", "Place", None, None, []]]}, "guess"),
+        ({"questions": [["which?", "lookup"]]}, "01.json"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path, change, said):
+    folder = write(tmp_path / "a", VISITS | change)
+    with pytest.raises(TrainingError, match=said):
+        list(labelled_lessons(folder, seed=1))
+
+
+def test_the_tables_that_come_with_the_recipes_can_all_be_learned_from():
+    lessons = list(labelled_lessons(COLUMNS, seed=13))
+    assert sum(bool(one.programs) for one in lessons) == 9216
+    assert {one.programs[0][0] for one in lessons if one.programs} == set(range(len(OPS)))

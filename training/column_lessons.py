@@ -1,0 +1,119 @@
+"""What the reader of columns learns from: a question, a table, and which of its columns are meant.
+
+    training/columns/trades/01.json
+    {"world": "an organ builder's workshop", "language": "en", "tables": [
+      {"title": "Tuning visits 2025", "headers": ["Place", "Booked for", "Actually went", …], "rows": [["Corfe", …], …],
+       "questions": [["which day did we turn up at Corfe?", "lookup", "Actually went", null, null, ["Place"]], …],
+       "elsewhere": ["how many keyboards has Corfe?", …]}, …]}
+
+A question of such a file is its text, the operation, the column asked for, the column that orders or is compared,
+"max" or "min", and the columns that select rows; `elsewhere` are questions that the table does not answer.
+"""
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helios.models.encoder import TokenVectors
+from helios.reading.tables.candidates import match_sets
+from helios.reading.tables.columns import TableText
+from helios.reading.tables.matching import matches_of
+from helios.reading.tables.programs import OPS, Op
+from helios.reading.tables.reader import table_question
+from helios.reading.tables.sheet import Sheet
+from helios.types import Table
+from training.errors import TrainingError
+
+BESIDE = 0.6
+"""Share of the questions that are also asked of another table of their file, which does not answer them."""
+NAMED = 0.7
+"""Share of the tables from files whose title is said beside the file's name."""
+WHOLE_TABLE = (Op.COUNT, Op.WHETHER)
+"""Operations that ask for no column."""
+BY_ANOTHER = (Op.EXTREME, Op.TOP_SUM, Op.DIFFERENCE)
+"""Those that order by a column, or compare it."""
+ORDERED = (Op.EXTREME, Op.TOP_SUM, Op.MODE)
+
+NO_VECTORS = TokenVectors(np.zeros((0, 0), np.float32), np.zeros(0, np.int32), np.zeros((0, 2), np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLesson:
+    """A question and a table, and the programs over it that give the answer; none for a table that does not."""
+
+    question: str
+    table: TableText
+    programs: tuple[tuple[int, int, int, int, tuple[int, ...]], ...]
+    """(operation, column, order column, descending, columns that select rows)"""
+
+    def record(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        table = replace(self.table, matched=frozenset())
+        return asdict(self) | {"table": asdict(table) | {"matched": sorted(self.table.matched)}}
+
+    @classmethod
+    def parse(cls, record: Mapping[str, Any]) -> "ColumnLesson":
+        """What `record` gave."""
+        table = record["table"]
+        text = TableText(table["title"], tuple(table["headers"]), tuple(table["values"]), frozenset(table["matched"]))
+        programs = tuple(
+            (op, column, order, down, tuple(where)) for op, column, order, down, where in record["programs"]
+        )
+        return cls(record["question"], text, programs)
+
+
+def labelled_lessons(folder: Path, *, seed: int) -> Iterator[ColumnLesson]:
+    """Lessons of all files below a folder, in the order of their names; TrainingError for one that is not as above."""
+    chance = random.Random(seed)
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            found = list(_lessons(json.loads(path.read_text(encoding="utf-8")), chance))
+        except (KeyError, TypeError, ValueError) as error:
+            what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise TrainingError(f"{path}: {what}; training/column_lessons.py says what a file must hold") from error
+        yield from found
+
+
+def _lessons(world: Mapping[str, Any], chance: random.Random) -> Iterator[ColumnLesson]:
+    sheets = [_sheet(table, world["world"], chance) for table in world["tables"]]
+    for sheet, table in zip(sheets, world["tables"], strict=True):
+        others = [other for other in sheets if other is not sheet]
+        for asked in table["questions"]:
+            yield ColumnLesson(asked[0], _as_read(asked[0], sheet), (_program(asked, table["headers"]),))
+            if others and chance.random() < BESIDE:
+                yield ColumnLesson(asked[0], _as_read(asked[0], chance.choice(others)), ())
+        for question in table["elsewhere"]:
+            yield ColumnLesson(question, _as_read(question, sheet), ())
+
+
+def _sheet(table: Mapping[str, Any], world: str, chance: random.Random) -> Sheet:
+    """A table with the name of a file, a title, or both, as folders have them."""
+    title, stem = str(table["title"]), str(table["title"])
+    if chance.random() < 0.5:
+        stem = stem.replace(" ", "_")
+    source = chance.choice([f"{stem}.csv", f"{stem}.xlsx", "", f"{world.split()[-1]}.xlsx"])
+    if source and chance.random() >= NAMED:
+        title = ""
+    rows = tuple(tuple(map(str, row)) for row in table["rows"])
+    return Sheet.of(Table(stem, title, tuple(table["headers"]), rows, source=source))
+
+
+def _as_read(question: str, sheet: Sheet) -> TableText:
+    """The table with the values that the question names; what is only meant needs an index, and is left out."""
+    asked = table_question(question, NO_VECTORS)
+    matches = matches_of(asked.asked.text, asked.words, asked.wording, sheet, ())
+    return TableText.of(sheet, match_sets(matches, asked, sheet))
+
+
+def _program(asked: Sequence[Any], headers: Sequence[str]) -> tuple[int, int, int, int, tuple[int, ...]]:
+    _, operation, column, order, way, where = asked
+    op, at = Op(operation), {header: number for number, header in enumerate(headers)}
+    return (
+        OPS.index(op), -1 if op in WHOLE_TABLE else at[column], at[order] if op in BY_ANOTHER and order else -1,
+        int(op in ORDERED and way == "max"), tuple(sorted({at[one] for one in where})),
+    )  # fmt: skip
