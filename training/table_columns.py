@@ -107,25 +107,28 @@ def mine_columns(settings: TableColumnsSettings, number: int) -> Iterator[Column
 
 
 def column_lessons(lesson: Lesson, found: Sequence[TablePrograms]) -> Iterator[ColumnLesson]:
-    """At most two tables that answer the question, and the first one that does not."""
+    """At most two tables that answer the question, and the first one that does not. A table that it is about and no
+    program gives the answer of teaches nothing."""
     right = [(one, right_programs(lesson, one)) for one in found]
     answering = [(one, programs) for one, programs in right if programs]
-    others = [(one, programs) for one, programs in right if not programs]
+    others = [
+        (one, programs) for one, programs in right if not (programs or (lesson.files and lesson.is_about(one.sheet)))
+    ]
     for one, programs in [*answering[:2], *others[:1]]:
         yield ColumnLesson(lesson.question, TableText.of(one.sheet, one.sets), tuple(programs))
 
 
 def right_programs(lesson: Lesson, found: TablePrograms) -> list[tuple[int, int, int, int, tuple[int, ...]]]:
     """Programs of a table that give the answer, from the column and the table that the question names, if it does."""
-    if lesson.table and lesson.table.removesuffix(".csv") not in found.sheet.table.table_id:
-        return []
     named = [at for at, column in enumerate(found.sheet.columns) if column.header.strip() == lesson.column.strip()]
     kept = []
     for number, (op, chosen, column, order, down, _) in enumerate(found.parts.tolist()):
         if not lesson.items or (lesson.column and named and column >= 0 and column not in named):
             continue
         result = execute(found.program(number))
-        if result is not None and same_items(result.items, lesson.items):
+        if result is None or not lesson.is_about(found.sheet, result.cells):
+            continue
+        if same_items(result.items, lesson.items):
             where = tuple(sorted({match.column for match in found.sets[chosen] if match.column >= 0}))
             kept.append((op, column, order, down, where))
     return list(dict.fromkeys(kept))[:MOST_PROGRAMS]

@@ -56,6 +56,8 @@ from training.regression import fit_logistic
 from training.table_questions import made_questions
 
 FloatArray = NDArray[np.float32]
+SEEN = 3
+"""Cells of an answer that tell which tables it is from."""
 LIGHT = ("rerank.backend=none", "refinement.mode=off", "expansion.enabled=false")
 """Tables are found as well without the later stages."""
 
@@ -100,6 +102,15 @@ class Lesson:
     """Header of the column that the answer is read from, where the question's file says so."""
     table: str = ""
     """Its table, as a part of the id."""
+    files: tuple[str, ...] = ()
+    """The files whose tables the answer is read from, where the question's file says so (`evidence`)."""
+
+    def is_about(self, sheet: Sheet, cells: Sequence[tuple[int, int]] = ()) -> bool:
+        """Whether the answer may be read from a sheet, or from the cells that one rests on: all else is by chance."""
+        if not self.files:
+            return self.table.removesuffix(".csv") in sheet.table.table_id
+        places = (place for cell in cells[:SEEN] for place in sheet.places(*cell))
+        return not {sheet.table.source, *(place.table.source for place in places)}.isdisjoint(self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +199,8 @@ def lessons(engine: Engine, questions: Path | None, settings: TableReaderSetting
             answer = record["answer"]
             items = ((answer,),) if isinstance(answer, str) else tuple(tuple(forms) for forms in answer)
             said = {name: record.get(name) or "" for name in ("column", "table")}
-            found.append(Lesson(record["question"], items, f"{index_name}: {questions.name}", **said))
+            files = tuple(one["file"] for one in record.get("evidence") or ())
+            found.append(Lesson(record["question"], items, f"{index_name}: {questions.name}", **said, files=files))
         chance.shuffle(found)
         del found[settings.limit :]
     ids = list(engine.corpus.tables.ids())

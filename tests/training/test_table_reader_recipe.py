@@ -86,6 +86,7 @@ def test_columns_are_learned_and_read(sample_index, tmp_path):
         {"question": "How long is the Rhine?", "answer": "1,230", "column": "Length (km, about)"},
         {"question": "mouth of the Rhine", "answer": [["North Sea"]]},
         {"question": "Who is the king of the Rhine?", "answer": []},
+        {"question": "where does the Elbe end?", "answer": [["North Sea"]], "evidence": [{"file": "letters.docx"}]},
     ]
     questions.write_text("".join(json.dumps(one) + "\n" for one in asked))
     settings = TableColumnsSettings(
@@ -95,6 +96,8 @@ def test_columns_are_learned_and_read(sample_index, tmp_path):
     assert read_card(tmp_path / "columns", COLUMNS_ROLE).role == COLUMNS_ROLE
     lessons = [json.loads(line) for line in (tmp_path / "columns" / LESSONS).read_text().splitlines()]
     assert {bool(lesson["programs"]) for lesson in lessons} == {True, False}
+    by_chance = [one["programs"] for one in lessons if one["question"] == "where does the Elbe end?"]
+    assert by_chance == [[]]  # the answer stands in a table, but the question is about another file
     rhine = next(one for one in lessons if one["question"] == "How long is the Rhine?" and one["programs"])
     named = {rhine["table"]["headers"][program[1]] for program in rhine["programs"] if program[1] >= 0}
     assert named == {"Length (km, about)"}
