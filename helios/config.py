@@ -340,8 +340,8 @@ class AdvancedReadingSettings(Section):
     whether: bool = True
     """Also answer yes or no from the sentence or row that is nearest to a question of that kind."""
     choice: str | None = None
-    least_read: float = Field(default=0.52, ge=0.0, le=1.0)
-    """The same of all other answers: with less, too many would be wrong."""
+    least_read: float = Field(default=0.5, ge=0.0, le=1.0)
+    """The same of all other answers: what is likelier wrong than right is not given."""
     edges: int = Field(default=10, ge=1)
     """Best edges that the extractive reader reads."""
     present: float = Field(default=0.025, ge=0.0, le=1.0)

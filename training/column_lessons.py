@@ -67,13 +67,21 @@ class ColumnLesson:
         return cls(record["question"], text, programs)
 
 
+def labelled_files(folder: Path) -> list[Path]:
+    """The files below a folder, in the order of their names; TrainingError where there is none."""
+    found = sorted(folder.rglob("*.json"))
+    if not found:
+        raise TrainingError(f"{folder}: no .json file is there; training/columns has some")
+    return found
+
+
 def labelled_lessons(folder: Path, *, seed: int) -> Iterator[ColumnLesson]:
-    """Lessons of all files below a folder, in the order of their names; TrainingError for one that is not as above."""
+    """Lessons of all files below a folder; TrainingError for one that is not as above."""
     chance = random.Random(seed)
-    for path in sorted(folder.rglob("*.json")):
+    for path in labelled_files(folder):
         try:
             found = list(_lessons(json.loads(path.read_text(encoding="utf-8")), chance))
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
             raise TrainingError(f"{path}: {what}; training/column_lessons.py says what a file must hold") from error
         yield from found

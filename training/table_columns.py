@@ -33,7 +33,7 @@ from helios.reading.tables.columns import ROLE as CARD_ROLE
 from helios.reading.tables.programs import OPS, execute
 from helios.reading.tables.reader import Sheets, plain_programs, table_facts, table_question
 from training.adapted import AdaptedRecipe, batches_of_like
-from training.column_lessons import ColumnLesson, labelled_lessons
+from training.column_lessons import ColumnLesson, labelled_files, labelled_lessons
 from training.log import LogRow
 from training.recipes import Role
 from training.settings import TrainSettings
@@ -42,6 +42,8 @@ from training.trainer import train
 
 LESSONS = "column-lessons.jsonl"
 MOST_PROGRAMS = 100
+SEEN = 3
+"""Cells of an answer that tell which tables it is from."""
 
 
 class TableColumnsSettings(TableReaderSettings):
@@ -78,13 +80,14 @@ def train_table_columns(
         out.mkdir(parents=True, exist_ok=True)
         write_atomically(path, "".join(json.dumps(one.record(), ensure_ascii=False) + "\n" for one in found).encode())
     known = [ColumnLesson.parse(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    labelled = () if settings.labelled is None else labelled_files(settings.labelled)
     recipe = ColumnRecipe(known, settings, device=device)
     result = train(recipe, settings.train, out / "run", device=device, on_log=on_log)
     recipe.save(out / FILE)
     card = ModelCard(
         name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",
         summary="Reads a question beside a table's columns: which are asked for, order or select rows, what is done.",
-        data=tuple(data_file(path) for path in settings.questions if path is not None),
+        data=tuple(data_file(path) for path in (*settings.questions, *labelled) if path is not None),
         settings=settings.model_dump(mode="json", exclude={"indexes", "questions", "columns", "start", "labelled"}),
         scores=result.scores,
         seconds=time.monotonic() - started,
@@ -107,13 +110,11 @@ def mine_columns(settings: TableColumnsSettings, number: int) -> Iterator[Column
 
 
 def column_lessons(lesson: Lesson, found: Sequence[TablePrograms]) -> Iterator[ColumnLesson]:
-    """At most two tables that answer the question, and the first one that does not. A table that it is about and no
-    program gives the answer of teaches nothing."""
+    """At most two tables that answer the question, and the first one that does not. A table that the
+    question is about teaches nothing if no program over it gives the answer."""
     right = [(one, right_programs(lesson, one)) for one in found]
     answering = [(one, programs) for one, programs in right if programs]
-    others = [
-        (one, programs) for one, programs in right if not (programs or (lesson.files and lesson.is_about(one.sheet)))
-    ]
+    others = [(one, programs) for one, programs in right if not programs and not lesson.may_be_about(one.sheet)]
     for one, programs in [*answering[:2], *others[:1]]:
         yield ColumnLesson(lesson.question, TableText.of(one.sheet, one.sets), tuple(programs))
 
@@ -126,7 +127,7 @@ def right_programs(lesson: Lesson, found: TablePrograms) -> list[tuple[int, int,
         if not lesson.items or (lesson.column and named and column >= 0 and column not in named):
             continue
         result = execute(found.program(number))
-        if result is None or not lesson.is_about(found.sheet, result.cells):
+        if result is None or not lesson.is_about(found.sheet, result.cells[:SEEN]):
             continue
         if same_items(result.items, lesson.items):
             where = tuple(sorted({match.column for match in found.sets[chosen] if match.column >= 0}))

@@ -56,8 +56,6 @@ from training.regression import fit_logistic
 from training.table_questions import made_questions
 
 FloatArray = NDArray[np.float32]
-SEEN = 3
-"""Cells of an answer that tell which tables it is from."""
 LIGHT = ("rerank.backend=none", "refinement.mode=off", "expansion.enabled=false")
 """Tables are found as well without the later stages."""
 
@@ -105,12 +103,19 @@ class Lesson:
     files: tuple[str, ...] = ()
     """The files whose tables the answer is read from, where the question's file says so (`evidence`)."""
 
-    def is_about(self, sheet: Sheet, cells: Sequence[tuple[int, int]] = ()) -> bool:
-        """Whether the answer may be read from a sheet, or from the cells that one rests on: all else is by chance."""
-        if not self.files:
-            return self.table.removesuffix(".csv") in sheet.table.table_id
-        places = (place for cell in cells[:SEEN] for place in sheet.places(*cell))
-        return not {sheet.table.source, *(place.table.source for place in places)}.isdisjoint(self.files)
+    def is_about(self, sheet: Sheet, cells: Sequence[tuple[int, int]]) -> bool:
+        """Whether an answer that rests on these cells is read from where the question says: all else is by chance."""
+        if self.table.removesuffix(".csv") not in sheet.table.table_id:
+            return False
+        sources = {sheet.table.source, *(place.table.source for cell in cells for place in sheet.places(*cell))}
+        return not self.files or any(
+            one == file or one.startswith(f"{file}/") for one in sources for file in self.files
+        )
+
+    def may_be_about(self, sheet: Sheet) -> bool:
+        """Whether any cell of a sheet stands in a file that the question names."""
+        cells = [*((row, 0) for row in range(sheet.size)), *((0, column) for column in range(len(sheet.columns)))]
+        return bool(self.files) and sheet.size > 0 and self.is_about(sheet, cells)
 
 
 @dataclass(frozen=True, slots=True)

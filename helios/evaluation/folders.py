@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from helios.errors import EvaluationError
+from helios.reading.citations import parts_of
 from helios.reading.tables.dates import MONTH
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ SPARE_WORDS = 4
 """Words that an answer may have beside an accepted form of two words or more."""
 _WORD = re.compile(r"[぀-ヿ㐀-鿿가-힯]|[^\W_぀-ヿ㐀-鿿가-힯]+|%")
 _AMOUNT = re.compile(
-    r"(?:[^\w\-−]{0,4}|[^\W\d_]{1,3}(?:[^\w\-−]{1,2}|(?<=CHF)|(?<=EUR)|(?<=USD)|(?<=GBP)))([-−]?\d+(?:[.,]\d+)?)\s*(\D{0,14})"
+    r"(?:[^\d\-−]{0,3}[^\d\-−A-Za-zÀ-ɏ]|CHF|EUR|USD|GBP|[Kk]r|Rs|Fr|)([-−]?\d+(?:[.,]\d+)?)\s*\D{0,14}"
 )
-"""A number with its unit before it or behind it; letters that touch its digits from the left make a code of it."""
+"""A number with its unit before it or behind it; other letters that touch its digits from the left make it a code."""
+_OF_A_MONTH = re.compile(rf"(?<![^\W\d_])(?:{MONTH})(?![^\W\d_])", re.IGNORECASE)
 _ARTICLES = frozenset(
     [
         "a",
@@ -154,7 +156,8 @@ def is_right(answer: str, items: Sequence[Sequence[str]]) -> bool:
     if not answer:
         return False
     if len(items) == 1:
-        return any(_same(answer, form) for form in items[0])
+        said = [answer, *parts_of(answer)[:2]]  # "Kasia Venn (KV)" is either
+        return any(_same(one, form) for one in said for form in items[0])
     given = [part for part in re.split(r"\s*[,;、，]\s*|\s+(?:and|und|et|y)\s+", answer) if part.strip()]
     words = _words(answer)
     named = all(any(_holds(words, _words(form)) for form in item) for item in items)
@@ -185,7 +188,7 @@ def _number(text: str) -> float | None:
     """The number that a text is, with or without a unit; None for codes ("P03") and days of a month ("3 May")."""
     plain = re.sub(r"(?<=\d)[,\u202f\u00a0 ](?=\d{3}(?!\d))", "", text.strip())
     found = _AMOUNT.fullmatch(plain)
-    if found is None or (found[2] and re.match(rf"(?:de |of )?(?:{MONTH})\b", found[2], re.I)):
+    if found is None or _OF_A_MONTH.search(plain):
         return None
     return float(found[1].replace("−", "-").replace(",", "."))
 

@@ -53,6 +53,17 @@ _CODE = re.compile(
 """Words that ask for a code and not for what it stands for."""
 
 
+_HOW_MANY = re.compile(r"\bnumbers? of\b", re.IGNORECASE)
+_NO_NAME = re.compile(
+    r"\b(?:abbreviations?|barcodes?|postcodes?|sigles?|siglas?|abkürzung(?:en)?|no\.)(?!\w)|简称", re.IGNORECASE
+)
+
+
+def asks_for_a_code(question: str) -> bool:
+    """Whether a code is asked for and not what it stands for; "the highest number of orders" asks for none."""
+    return _NO_NAME.search(question) is not None or _CODE.search(_HOW_MANY.sub(" ", question)) is not None
+
+
 class Reading(StrEnum):
     """Who found an answer."""
 
@@ -94,8 +105,8 @@ class Said:
     """Words of the question that the reader could not read, where it says so."""
     reference: int = 0
     """-1 for a code that stands for something in another table, 1 for what was looked up there."""
-    named: str = ""
-    """The answer with what its codes stand for there; empty where there is nothing to add."""
+    named: Answer | None = None
+    """The answer with what its codes stand for there; None where there is nothing to add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +130,14 @@ class Candidate:
         """The highest log-odds that a reader gives it."""
         return log_odds(self.surest.answer.confidence)
 
-    def named(self, question: str) -> str:
-        """The answer as it is given: codes with what they stand for, unless the question asks for a code."""
-        names = next((said.named for _, said in self.by.values() if said.named), "")
-        return names if names and not _CODE.search(question) else self.text
+    def said(self, question: str) -> Answer:
+        """The answer as it is given: codes with what they stand for, unless the question asks for a code, or the surest
+        reader found it elsewhere."""
+        best, cited = self.surest.answer, {one.segment_id for one in self.surest.answer.citations}
+        if any(said.computed for _, said in self.by.values()) or asks_for_a_code(question):
+            return best
+        named = (said.named for _, said in self.by.values() if said.named is not None)
+        return next((one for one in named if not cited.isdisjoint(at.segment_id for at in one.citations)), best)
 
     def odds_of(self, reading: Reading) -> float:
         """A reader's log-odds."""

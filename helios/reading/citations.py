@@ -1,11 +1,14 @@
 """Citations against the store: what an answer cites is read again and must be there, word for word."""
 
+import re
 from dataclasses import replace
 
 from helios.index.lexical import terms_of
 from helios.index.reader import Corpus
 from helios.models.text import sentences_of
 from helios.reading.base import Answer, Citation, Support
+
+_NAMED = r"[^()]+ \([^()\s]+\)"
 
 
 def checked(answer: Answer, corpus: Corpus) -> Answer:
@@ -70,8 +73,16 @@ def holds(source: str, answer: str) -> bool:
     return bool(words) and f" {words} " in f" {' '.join(terms_of(source))} "
 
 
+def parts_of(answer: str) -> list[str]:
+    """Names and codes of an answer that gives both, as "Kasia Venn (KV), Marta Brand (MB)"; none of any other."""
+    named = re.fullmatch(rf"{_NAMED}(?:, {_NAMED})*", answer)
+    return [part for pair in re.findall(r"([^()]+) \(([^()\s]+)\)(?:, )?", answer) for part in pair] if named else []
+
+
 def _is_listed(answer: str, kept: list[Citation]) -> bool:
-    """Whether an answer is a list, and every word of it stands in a cited cell or sentence."""
+    """Whether an answer is a list, or names with codes, and every word of it stands in a cited cell or sentence."""
+    if parts := parts_of(answer):
+        return all(any(holds(citation.text, part) for citation in kept) for part in parts)
     items = answer.split(", ")
     return 1 < len(items) <= len(kept) and set(terms_of(answer)) <= {
         term for citation in kept for term in terms_of(citation.text)

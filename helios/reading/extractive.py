@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from helios.models.encoder import TokenVectors
 from helios.reading.base import Answer, Citation, ComputedAnswer, Node, nothing_found
 from helios.reading.choice import Choice, Reading, Said, candidates_of
+from helios.reading.citations import parts_of
 from helios.reading.features import add_read_features, features_of, node_facts, question_facts, span_key
 from helios.reading.question import ask_in_any_language
 from helios.reading.ranker import AnswerRanker
@@ -139,7 +140,7 @@ class ExtractiveReader:
         candidates = candidates_of(found)
         chances = self.choice.chances(question, evidence, candidates)
         pairs = zip(candidates, chances, strict=True)
-        return [replace(one.surest.answer, text=one.named(question), confidence=chance) for one, chance in pairs]
+        return [replace(one.said(question), confidence=chance) for one, chance in pairs]
 
     def readings(self, question: str, evidence: Evidence) -> dict[Reading, list[Said]]:
         """The answers of each reader that finds any, likeliest first, with its own confidence; nothing is left out."""
@@ -199,7 +200,9 @@ def _link(evidence: Evidence) -> float:
 def _of_table(question: str, found: "TableAnswer") -> Said:
     reason = str(found.program)
     answer = Answer(question, found.text, found.citations(), found.confidence, reader="tables", reason=reason)
-    return Said(answer, found.rival, found.is_computed, reference=found.program.reference, named=found.named)
+    text, cited = found.named()
+    named = replace(answer, text=text, citations=(*answer.citations, *cited)) if text else None
+    return Said(answer, found.rival, found.is_computed, reference=found.program.reference, named=named)
 
 
 def _of_passage(question: str, found: "PassageAnswer") -> Said:
@@ -248,9 +251,9 @@ def _likely(answers: Sequence[Answer]) -> tuple[tuple[Node, float], ...]:
 def _others(best: Answer, others: Sequence[Answer]) -> tuple[tuple[str, float], ...]:
     """The likeliest answers that are not the best one, each once; together no likelier than that it is wrong."""
     found: dict[str, tuple[str, float]] = {}
-    said = span_key(best.text)
+    said = {span_key(best.text), *(span_key(part) for part in parts_of(best.text))}
     for other in sorted(others, key=lambda one: -one.confidence):
-        if (key := span_key(other.text)) != said:
+        if (key := span_key(other.text)) not in said:
             found.setdefault(key, (other.text, other.confidence))
     kept = tuple(found.values())[:ALTERNATIVES]
     share = min(1.0, (1.0 - best.confidence) / max(sum(chance for _, chance in kept), 1e-9))

@@ -139,8 +139,15 @@ def test_codes_are_told_from_what_they_stand_for(question, asked):
 
 
 def test_a_code_is_given_with_its_name_unless_a_code_was_asked_for():
-    code = replace(told("PGN", 0.5), reference=-1, named="Pigeon (PGN)")
-    (found, _) = candidates_of(said(SPAN=(told("PGN", 0.6),), TABLE=(code, told("Pigeon", 0.4))))
-    assert found.named("which carrier took it?") == "Pigeon (PGN)"
-    assert found.named("what is the carrier's code?") == "PGN"
-    assert candidates_of(said(SPAN=(told("PGN", 0.6),)))[0].named("which carrier took it?") == "PGN"
+    code = told("PGN", 0.5, cites=SegmentId("orders", 1))
+    named = replace(code.answer, text="Pigeon (PGN)")
+    table = (replace(code, reference=-1, named=named), told("Pigeon", 0.4))
+    (found, _) = candidates_of(said(SPAN=(told("PGN", 0.6, cites=SegmentId("orders", 1)),), TABLE=table))
+    assert found.said("which carrier took it?").text == "Pigeon (PGN)"
+    assert found.said("which carrier took the highest number of parcels?").text == "Pigeon (PGN)"
+    for asked in ("what is the carrier's code?", "abbreviation of the carrier"):
+        assert found.said(asked).text == "PGN"
+    elsewhere = candidates_of(said(SPAN=(told("PGN", 0.6, cites=SegmentId("letters", 2)),), TABLE=table))
+    counted = candidates_of(said(QUERY=(replace(told("PGN", 0.6), computed=True),), TABLE=table))
+    for other in (elsewhere, counted, candidates_of(said(SPAN=(told("PGN", 0.6),)))):
+        assert other[0].said("which carrier took it?").text == "PGN"

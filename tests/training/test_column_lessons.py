@@ -62,6 +62,7 @@ def test_other_tables_of_the_file_do_not_answer(tmp_path):
     ("change", "said"),
     [
         ({"elsewhere": None}, "01.json"),
+        ({"rows": [["Corfe"]]}, "01.json"),
         ({"questions": [["which?", "lookup", "Colour", None, None, []]]}, "lacks 'Colour'"),
         ({"questions": [["which?", "guess", "Place", None, None, []]]}, "guess"),
         ({"questions": [["which?", "lookup"]]}, "01.json"),
@@ -71,6 +72,11 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, change, said):
     folder = write(tmp_path / "a", VISITS | change)
     with pytest.raises(TrainingError, match=said):
         list(labelled_lessons(folder, seed=1))
+
+
+def test_a_folder_without_files_is_named(tmp_path):
+    with pytest.raises(TrainingError, match=r"no \.json file"):
+        list(labelled_lessons(tmp_path / "none", seed=1))
 
 
 def test_the_tables_that_come_with_the_recipes_can_all_be_learned_from():

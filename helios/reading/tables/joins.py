@@ -17,8 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from helios.reading.tables.keys import KeyColumn, Reference, key_columns, references
-from helios.reading.tables.programs import Program, Result
-from helios.reading.tables.sheet import Joined, Kind, Sheet, is_form
+from helios.reading.tables.sheet import Joined, Sheet, is_form
 from helios.types import Table, TableKind
 
 MOST_TABLES = 200
@@ -29,8 +28,6 @@ MOST_BESIDE = 6
 """Columns of a table that are joined to one that refers to it, the first ones."""
 MOST_JOINED = 12
 """Columns that are joined to a table in all."""
-LONGEST_CODE = 4
-"""Letters of a code that has no digit: initials."""
 
 
 class Tables(Protocol):
@@ -124,34 +121,3 @@ class Joins:
         beside = (number for number, column in enumerate(other.columns) if number != reference.key and column.distinct)
         for number in islice(beside, MOST_BESIDE):
             yield Joined(other, number, reference.column, rows)
-
-
-def with_names(program: Program, result: Result) -> str:
-    """The answer with what its codes stand for: "Kasia Venn (KV)"; empty where it has no codes of another table, or one
-    of them stands for nothing."""
-    if program.reference >= 0:
-        return ""
-    sheet = program.sheet
-    known = next(filter(None, (_names(one) for one in sheet.joined if one.by == program.column)), None)
-    column, said = sheet.columns[program.column], dict[str, str]()
-    for row, at in result.cells:
-        if known is not None and at == program.column:
-            said.setdefault(column.said(row), known[row])
-    if not said or not all(said.get(item) and _is_code(item) for item in result.items):
-        return ""
-    return ", ".join(f"{said[item]} ({item})" for item in result.items)
-
-
-def _names(joined: Joined) -> list[str] | None:
-    """For each row (R) the name of what it refers to, empty for none; None where the other table has no names."""
-    other, at = joined.sheet, joined.column
-    if other.names:
-        at = other.own - 1
-    column = other.columns[at]
-    if column.kind is not Kind.TEXT or all(map(_is_code, column.cells)):
-        return None
-    return [column.said(row) if row >= 0 else "" for row in joined.rows.tolist()]
-
-
-def _is_code(text: str) -> bool:
-    return " " not in text and (any(map(str.isdigit, text)) or len(text) <= LONGEST_CODE)

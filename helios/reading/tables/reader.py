@@ -1,6 +1,6 @@
 """The reader of tables: the likeliest program over the tables of the evidence, its answer, and how sure it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,13 +22,14 @@ from helios.reading.tables.beside import rival_of
 from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
 from helios.reading.tables.headers import spelled_out
-from helios.reading.tables.joins import Corpus, Joins, with_names
+from helios.reading.tables.joins import Corpus, Joins
 from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.months import months_asked, with_months
+from helios.reading.tables.naming import with_names
 from helios.reading.tables.others import Others
 from helios.reading.tables.programs import COMPUTING, Program, Result, execute
 from helios.reading.tables.series import down_the_page
-from helios.reading.tables.sheet import Sheet
+from helios.reading.tables.sheet import Place, Sheet
 from helios.reading.tables.stacks import Stacks
 from helios.reading.tables.wording import wording_of
 from helios.types import Evidence, SegmentId
@@ -230,11 +231,6 @@ class TableAnswer:
     """In the language of the question."""
 
     @property
-    def named(self) -> str:
-        """The answer with what its codes stand for in another table; empty where there is nothing to add."""
-        return with_names(self.program, self.result)
-
-    @property
     def is_computed(self) -> bool:
         """Whether the answer is a value that stands in no cell."""
         return self.program.op in COMPUTING
@@ -247,12 +243,21 @@ class TableAnswer:
     def citations(self) -> tuple[Citation, ...]:
         """The cells that were used."""
         sheet = self.program.sheet
-        places = dict.fromkeys(place for cell in self.result.cells for place in sheet.places(*cell))
-        return tuple(
-            Citation(at.text, SegmentId(at.table.table_id, at.row), at.column, end=len(at.text))
-            for at in places
-            if at.text
-        )
+        return _cited(place for cell in self.result.cells for place in sheet.places(*cell))
+
+    def named(self) -> tuple[str, tuple[Citation, ...]]:
+        """The answer with what its codes stand for in another table, and the cells that say so; empty where there is
+        nothing to add."""
+        found = with_names(self.program, self.result)
+        return ("", ()) if found is None else (found.text, _cited(found.places))
+
+
+def _cited(places: Iterable[Place]) -> tuple[Citation, ...]:
+    return tuple(
+        Citation(at.text, SegmentId(at.table.table_id, at.row), at.column, end=len(at.text))
+        for at in dict.fromkeys(places)
+        if at.text
+    )
 
 
 @dataclass(frozen=True, slots=True)

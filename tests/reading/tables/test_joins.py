@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helios.reading.tables.candidates import TableFacts, programs_of
-from helios.reading.tables.joins import Joins, with_names
+from helios.reading.tables.joins import Joins
 from helios.reading.tables.programs import Op, Program, execute
 from helios.reading.tables.reader import table_question
 from helios.reading.tables.sheet import Sheet
@@ -91,27 +91,6 @@ def test_what_a_code_means_selects_and_groups(orders):
 def test_letters_of_two_or_more_agree_without_names():
     sheet = joined(Corpus(JOBS, STAFF), "jobs")
     assert sheet.columns[column(sheet, "Name")].cells == ("Kasia Venn", "Marta Brand", "Farah Hobday", "Kasia Venn")
-
-
-def test_codes_are_said_with_the_names_that_they_stand_for(orders):
-    sheet = joined(Corpus(JOBS, STAFF), "jobs")
-    most = Program(sheet, Op.MODE, (), column(sheet, "By"), descending=True)
-    assert with_names(most, execute(most)) == "Kasia Venn (KV)"
-    largest = Program(orders, Op.EXTREME, (), column(orders, "Customer"), column(orders, "Pieces"), descending=True)
-    assert with_names(largest, execute(largest)) == "Marsh (1043)"
-    for asked in ("Name", "Job"):  # a name already, and no reference
-        known = Program(sheet, Op.LOOKUP, (), column(sheet, asked))
-        assert with_names(known, execute(known)) == ""
-
-
-def test_people_in_two_columns_are_said_by_their_whole_names():
-    people = Table(
-        "people", "Who is who", ("Short", "First name", "Last name"),
-        (("KV", "Kasia", "Venn"), ("MB", "Marta", "Brand"), ("FH", "Farah", "Hobday")),
-    )  # fmt: skip
-    sheet = joined(Corpus(JOBS, people), "jobs")
-    most = Program(sheet, Op.MODE, (), column(sheet, "By"), descending=True)
-    assert with_names(most, execute(most)) == "Kasia Venn (KV)"
 
 
 @pytest.mark.parametrize("others", [(), (CODES,)])
