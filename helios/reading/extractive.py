@@ -251,13 +251,18 @@ def _likely(answers: Sequence[Answer]) -> tuple[tuple[Node, float], ...]:
 def _others(best: Answer, others: Sequence[Answer]) -> tuple[tuple[str, float], ...]:
     """The likeliest answers that are not the best one, each once; together no likelier than that it is wrong."""
     found: dict[str, tuple[str, float]] = {}
-    said = {span_key(best.text), *(span_key(part) for part in parts_of(best.text))}
+    said = _keys(best.text)
     for other in sorted(others, key=lambda one: -one.confidence):
-        if (key := span_key(other.text)) not in said:
-            found.setdefault(key, (other.text, other.confidence))
+        if said.isdisjoint(_keys(other.text)):
+            found.setdefault(span_key(other.text), (other.text, other.confidence))
     kept = tuple(found.values())[:ALTERNATIVES]
     share = min(1.0, (1.0 - best.confidence) / max(sum(chance for _, chance in kept), 1e-9))
     return tuple((text, share * chance) for text, chance in kept)
+
+
+def _keys(answer: str) -> set[str]:
+    """What an answer is the same by: its words, and name and code where it gives both."""
+    return {span_key(answer), *map(span_key, parts_of(answer))}
 
 
 def answer_spans(

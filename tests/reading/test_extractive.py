@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from helios.config import AdvancedReadingSettings
 from helios.corpus.sample import QUESTIONS, sample_path
+from helios.engine import Engine
 from helios.errors import ModelError
 from helios.evaluation.questions import read_questions
 from helios.models.card import CARD
@@ -25,6 +26,7 @@ from helios.reading.ranges import RangeMax, running
 from helios.reading.ranker import TREES, AnswerRanker, Calibration, chance, shares_of
 from helios.reading.vectors import EncodedVectors, StoredVectors
 from helios.types import Evidence
+from indexing.pipeline import build_index
 
 QUESTION = "What is the name of the river ?"
 
@@ -189,3 +191,18 @@ def test_ranges_agree_with_loops(length, seed):
         expected = values[low:high].max(axis=0) if high > low else np.zeros(3)
         assert np.allclose(maxima[at], expected)
         assert np.allclose(sums[high] - sums[low], values[low:high].sum(axis=0), atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_code_and_its_name_are_one_answer(tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "jobs.csv").write_text("Job,By,Hours\nFence,KV,5\nGate,MB,2\nRoof,FH,3\nShed,KV,1\n")
+    staff = "Short,Name,Ext\nKV,Kasia Venn,12\nMB,Marta Brand,14\nFH,Farah Hobday,15\n"
+    (tmp_path / "files" / "staff.csv").write_text(staff)
+    build_index(tmp_path / "files", tmp_path / "index")
+    with Engine.open(tmp_path / "index") as engine:
+        answer = engine.reader.read("who did the roof?", engine.search("who did the roof?"))
+        answer = checked(answer, engine.corpus)
+    assert "Farah Hobday" in answer.text
+    assert answer.support is Support.CHECKED
+    assert {text for text, _ in answer.alternatives}.isdisjoint({"FH", "Farah Hobday", "Farah Hobday (FH)"})
