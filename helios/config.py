@@ -355,6 +355,8 @@ class AdvancedRoutingSettings(Section):
     """Other queries that are tried after one that failed or gave nothing."""
     sql_confidence: float = Field(default=0.65, ge=0.0, le=1.0)
     """Confidence from which SQL made without a language model is run; below it there is keyword evidence."""
+    tables: bool = True
+    """Also read a database of up to 100,000 cells as tables, for questions that share no word with its columns."""
     sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
     cypher_confidence: float = Field(default=0.7, ge=0.0, le=1.0)
     source_seconds: float = Field(default=30.0, gt=0.0)

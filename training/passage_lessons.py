@@ -19,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from helios.cli import RootGroup
 from helios.corpus import CorpusStore, read_corpus
 from helios.evaluation.questions import Question, read_questions
 from helios.models.text import passage_text, segment_text
@@ -36,7 +37,7 @@ WORDS = 70
 SEED = 7
 TABLES = 13
 """Seed of the order of tables whose shares may be left out, that of the recipe `reader`."""
-app = typer.Typer(add_completion=False, help=__doc__)
+app = typer.Typer(cls=RootGroup, add_completion=False, help=__doc__)
 
 
 @app.command()

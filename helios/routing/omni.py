@@ -95,7 +95,7 @@ class OmniEngine:
             sources,
             lexical if client is None else LlmSelector(client, config.language_model, lexical),
             Interrogator(
-                config.advanced.routing, open_generators(likeness),
+                config.advanced.routing, open_generators(likeness, tables=config.advanced.routing.tables),
                 None if client is None else LlmFormulator(client, config.language_model, likeness),
             ),
             Consolidator(likeness), config, model=client,

@@ -17,6 +17,7 @@ from helios.errors import ConfigError, QueryFailed, QueryRejected, SourceUnavail
 from helios.executors.base import Language, Limits, NativeQuery
 from helios.routing.formulation.generator import SqlGenerator
 from helios.routing.formulation.schema import SchemaView
+from helios.routing.programs.stored import StoredTables
 from helios.sources.descriptor_text import text as shown
 from helios.sources.registry import Registry
 from helios.sources.spec import read_spec
@@ -324,6 +325,9 @@ def test_queries_without_a_language_model_leave_masked_columns_alone(shop):
     assert [column.ref.column for column in seen.tables["customer"].columns] == ["id", "name", "born"]
     found = SqlGenerator().formulate("Which customer has the highest email?", shop)
     assert not [one for one in found if "email" in one.query.text]
+    stored = StoredTables.of(shop, shop.descriptor().schema)
+    assert stored.columns["customer"] == ("id", "name", "born")
+    assert stored.get("customer").header == ("id", "name", "born")
 
 
 def test_masked_values_tell_no_order(shop):

@@ -67,13 +67,16 @@ class Joins:
 
     def referred(self, table_id: str) -> set[str]:
         """The tables that a table refers to."""
+        return {one.referred for one in self.references(table_id)}
+
+    def references(self, table_id: str) -> list[Reference]:
+        """What the columns of a table refer to."""
         with self._lock:
-            return {one.referred for one in self._references.get(table_id, ())}
+            return self._references.get(table_id, [])
 
     def of(self, sheet: Sheet) -> list[Joined]:
         """The columns of other tables that belong beside a table's rows."""
-        with self._lock:
-            known = self._references.get(sheet.table.table_id, [])
+        known = self.references(sheet.table.table_id)
         return list(islice((one for reference in known for one in self._joined(sheet, reference)), MOST_JOINED))
 
     @cached_property

@@ -13,8 +13,9 @@ PARSERS = (
 )  # fmt: skip
 
 
-def open_generators(likeness: Likeness) -> dict[Language, Formulator]:
-    """Generators by language; their models are the token encoder.
+def open_generators(likeness: Likeness, *, tables: bool = True) -> dict[Language, Formulator]:
+    """Generators by language; their models are the token encoder, and with `tables` the reader of tables for SQL, where
+    it knows the encoder.
 
     The parsers of the guards are imported here: threads that import their parts for the first time at the same moment
     would wait for each other.
@@ -25,9 +26,13 @@ def open_generators(likeness: Likeness) -> dict[Language, Formulator]:
     from helios.routing.formulation.cypher_generator import CypherGenerator
     from helios.routing.formulation.generator import SqlGenerator
     from helios.routing.formulation.sparql_generator import SparqlGenerator
+    from helios.routing.programs.formulator import ProgramFormulator, reads
+    from helios.routing.programs.together import Together
 
+    written = SqlGenerator()
+    known = tables and reads(likeness.encoder)
     return {
-        Language.SQL: SqlGenerator(),
+        Language.SQL: Together(written, ProgramFormulator(likeness.encoder)) if known else written,
         Language.SPARQL: SparqlGenerator.of_encoder(likeness.encoder),
         Language.CYPHER: CypherGenerator(),
     }

@@ -1,0 +1,83 @@
+"""The tables of a small database in memory, as the reader of tables takes them, with the values as they are stored."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from helios.executors.base import Executing, Language, Limits, NativeQuery
+from helios.executors.values import Value
+from helios.routing.formulation.plan import ColumnRef, Plan, Term
+from helios.routing.formulation.sql import render
+from helios.sources.descriptor import RelationalSchema, TableSchema
+from helios.types import Table
+
+MOST_TABLES = 60
+MOST_CELLS = 100_000
+"""Cells of all tables together; a larger database is not read."""
+LIMITS = Limits(timeout=5.0, max_rows=MOST_CELLS, max_bytes=16 * 2**20)
+"""Of the query that reads a table."""
+
+
+@dataclass(frozen=True)
+class StoredTables:
+    """The rows of every table (R, C), by its name; a corpus of tables for `helios.reading.tables.reader.Sheets`."""
+
+    columns: Mapping[str, tuple[str, ...]]
+    """Names of the columns of every table, without masked ones."""
+    rows: Mapping[str, tuple[tuple[Value, ...], ...]]
+    texts: Mapping[str, Table]
+
+    @classmethod
+    def of(cls, source: Executing, schema: RelationalSchema) -> "StoredTables | None":
+        """All tables, read through the source's guard; None for a database with more than is kept in memory.
+
+        Views are left out: they say again what tables say. Raises SourceError where a table cannot be read.
+        """
+        columns = {table.name: _seen(table) for table in schema.tables if not table.view and _seen(table)}
+        known = sum((table.row_count or 0) * len(columns.get(table.name, ())) for table in schema.tables)
+        if not columns or len(columns) > MOST_TABLES or known > MOST_CELLS:
+            return None
+        rows: dict[str, tuple[tuple[Value, ...], ...]] = {}
+        cells = 0
+        for name, own in columns.items():
+            plan = Plan(name, tuple(Term(ColumnRef(name, column)) for column in own))
+            found = source.execute(NativeQuery(Language.SQL, render(plan, schema.dialect)), LIMITS)
+            cells += len(found) * len(own)
+            if found.truncated is not None or cells > MOST_CELLS:
+                return None
+            rows[name] = found.rows
+        return cls(columns, rows, {name: _as_text(name, columns[name], rows[name]) for name in rows})
+
+    @property
+    def tables(self) -> "StoredTables":
+        """The tables by their ids, which are their names."""
+        return self
+
+    @property
+    def segment_count(self) -> int:
+        """Rows of all tables."""
+        return sum(map(len, self.rows.values()))
+
+    def ids(self) -> Iterator[str]:
+        """Names of the tables."""
+        return iter(self.texts)
+
+    def get(self, record_id: str) -> Table:
+        """A table as text."""
+        return self.texts[record_id]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def _seen(table: TableSchema) -> tuple[str, ...]:
+    """The columns whose values may be read."""
+    return tuple(column.name for column in table.columns if not column.masked)
+
+
+def _as_text(name: str, columns: tuple[str, ...], rows: tuple[tuple[Value, ...], ...]) -> Table:
+    return Table(name, name, columns, tuple(tuple(map(text_of, row)) for row in rows))
+
+
+def text_of(value: Value) -> str:
+    """A stored value as a cell; nothing for NULL, and for what is no text."""
+    return "" if value is None or isinstance(value, bytes) else str(value)

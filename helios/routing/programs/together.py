@@ -1,0 +1,73 @@
+"""What is written from the words of a question and what the reader of tables computes, side by side.
+
+Words of tables and columns lead the generator to joins, groups and several columns; the reader of tables finds columns
+that share no word with the question. Where both give the same rows, nearly all are right. Where they differ one of them
+is right, or neither: each says how likely it is right alone, and the chances follow from that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from helios.errors import SourceError
+from helios.routing.formulation.base import Candidate, Formulator
+from helios.sources.base import Source
+
+SURE = 0.9
+"""Confidence of a written query from which nothing else is computed."""
+SEVERAL = "columns"
+"""The feature of a written query that says how many columns it gives (`helios.routing.formulation.features`)."""
+
+
+class Together:
+    """Queries of two formulators in one order; threads may share it."""
+
+    def __init__(self, written: Formulator, computed: Formulator) -> None:
+        self.written, self.computed = written, computed
+
+    def formulate(self, question: str, source: Source) -> list[Candidate]:
+        """Queries best first, each with the chance that is left to it by the others."""
+        written = list(self.written.formulate(question, source))
+        if written and written[0].confidence >= SURE:
+            return written
+        computed = self.computed.formulate(question, source)
+        if not computed or (written and asks_for_several(written[0])):
+            return written
+        return weighed(written, computed, [_rows(one, source) for one in (*written, *computed)])
+
+
+def asks_for_several(written: Candidate) -> bool:
+    """Whether a query gives several columns, which no program does."""
+    return written.features.get(SEVERAL, 0.0) > 1.0  # of a logarithm: two or more
+
+
+def weighed(written: Sequence[Candidate], computed: Sequence[Candidate], rows: Sequence[str]) -> list[Candidate]:
+    """Candidates best first; `rows` says what each gives, those of `written` first, and is empty where it fails.
+
+    The two formulators are taken to be right or wrong by themselves, and at most one result to be right.
+    """
+    sides: dict[str, tuple[float, float]] = {}
+    first: dict[str, Candidate] = {}
+    for number, one in enumerate((*written, *computed)):
+        key = rows[number] or f"fails: {one.query.text}"
+        by_words, by_tables = sides.get(key, (0.0, 0.0))
+        if number < len(written):
+            sides[key] = max(by_words, one.confidence), by_tables
+        else:
+            sides[key] = by_words, max(by_tables, one.confidence)
+        first.setdefault(key, one)
+    found = []
+    for key, one in first.items():
+        by_words, by_tables = sides[key]
+        others = [chances for other, chances in sides.items() if other != key]
+        rival = max([0.0, *(tables for _, tables in others if by_words), *(words for words, _ in others if by_tables)])
+        own = 1.0 - (1.0 - by_words) * (1.0 - by_tables)
+        found.append(replace(one, confidence=own * (1.0 - rival) / ((1.0 - own * rival) or 1.0)))
+    return sorted(found, key=lambda one: -one.confidence)
+
+
+def _rows(candidate: Candidate, source: Source) -> str:
+    """What a query gives, in whatever order; empty where it fails."""
+    try:
+        return repr(sorted(map(repr, source.execute(candidate.query).rows)))
+    except SourceError:
+        return ""
