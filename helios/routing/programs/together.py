@@ -14,6 +14,9 @@ from helios.sources.base import Source
 
 SURE = 0.9
 """Confidence of a written query from which nothing else is computed."""
+ELSEWHERE = 0.8
+"""Of what the reader of tables says of its programs: it learned from folders, and a database is asked for several
+columns more often. Chosen on the databases that were read."""
 SEVERAL = "columns"
 """The feature of a written query that says how many columns it gives (`helios.routing.formulation.features`)."""
 
@@ -29,7 +32,9 @@ class Together:
         written = list(self.written.formulate(question, source))
         if written and written[0].confidence >= SURE:
             return written
-        computed = self.computed.formulate(question, source)
+        computed = [
+            replace(one, confidence=ELSEWHERE * one.confidence) for one in self.computed.formulate(question, source)
+        ]
         if not computed or (written and asks_for_several(written[0])):
             return written
         return weighed(written, computed, [_rows(one, source) for one in (*written, *computed)])

@@ -22,7 +22,7 @@ from helios.routing.programs import stored as stored_module
 from helios.routing.programs.compiling import Inexpressible, plan_of
 from helios.routing.programs.formulator import ProgramFormulator, says
 from helios.routing.programs.stored import StoredTables
-from helios.routing.programs.together import SURE, Together, weighed
+from helios.routing.programs.together import ELSEWHERE, SURE, Together, weighed
 from helios.sources.registry import Registry
 
 YARD = """
@@ -231,7 +231,7 @@ def test_programs_are_not_asked_where_the_words_are_sure_and_give_way_to_several
     assert Together(Fixed(sure), computed).formulate("?", yard) == [sure] and not computed.asked
     two = candidate('SELECT "skp_nm", "home_port" FROM "skipper"', 0.5, columns=1.58)
     assert Together(Fixed(two), computed).formulate("?", yard) == [two]
-    assert Together(Fixed(), computed).formulate("?", yard)[0].confidence == pytest.approx(0.8)
+    assert Together(Fixed(), computed).formulate("?", yard)[0].confidence == pytest.approx(0.8 * ELSEWHERE)
 
 
 def test_values_and_items_are_compared_as_a_person_reads_them():
