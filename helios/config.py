@@ -45,8 +45,7 @@ class EncoderSettings(Section):
     runtime: Literal["auto", "openvino", "torch"] = "auto"
     """What computes; `auto` takes OpenVINO where it is installed. Rerankers run the same way."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where texts are read that are indexed; `auto` takes a CUDA GPU that torch finds, for a large corpus. Questions
-    are always read on the processor."""
+    """What reads texts to be indexed; `auto` is a CUDA GPU for a large corpus. The processor reads questions."""
 
 
 class TokenSettings(Section):
@@ -355,10 +354,10 @@ class AdvancedRoutingSettings(Section):
     """Other queries that are tried after one that failed or gave nothing."""
     sql_confidence: float = Field(default=0.65, ge=0.0, le=1.0)
     """Confidence from which SQL made without a language model is run; below it there is keyword evidence."""
-    tables: bool = True
-    """Also read a database of up to 100,000 cells as tables, for questions that share no word with its columns."""
     sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
     cypher_confidence: float = Field(default=0.7, ge=0.0, le=1.0)
+    tables: bool = True
+    """Also read a database of up to 100,000 cells as tables, for questions that share no word with its columns."""
     source_seconds: float = Field(default=30.0, gt=0.0)
     """Deadline of one source, with formulation and repairs."""
     evidence: int = Field(default=20, ge=1)

@@ -34,7 +34,7 @@ FRESH = 300.0
 
 @dataclass(frozen=True)
 class _Kept:
-    """The tables of a source, None for one that is too large, and when they were read."""
+    """The tables of a source, None for one that is too large or cannot be read, and when they were read."""
 
     schema: RelationalSchema
     stored: StoredTables | None
@@ -60,17 +60,20 @@ class ProgramFormulator:
         self._reader: TableReader | None = None
         self._kept: dict[str, _Kept] = {}
         self._lock = Lock()
+        self._reading: dict[str, Lock] = {}
 
     def formulate(self, question: str, source: Source) -> list[Candidate]:
-        """Queries best first; none for a database that is too large to be held in memory.
+        """Queries best first; none for a database that is too large to be held in memory, or whose tables cannot all be
+        read.
 
-        Raises ModelError where the packaged reader of tables was made for another encoder, and SourceError where a
-        table cannot be read.
+        Raises ModelError where the packaged reader of tables was made for another encoder.
         """
         schema = source.descriptor().schema
         if not isinstance(schema, RelationalSchema):
             return []
         with self._lock:
+            own = self._reading.setdefault(source.name, Lock())
+        with own:  # others need not wait for a source that is slow
             kept = self._tables(source, schema)
         if kept.stored is None or kept.reader is None:
             return []
@@ -101,16 +104,25 @@ class ProgramFormulator:
         """The tables as they were not long ago."""
         kept = self._kept.get(source.name)
         if kept is None or kept.schema != schema or monotonic() - kept.read > FRESH:
-            stored = StoredTables.of(source, schema)
+            stored = _read(source, schema)
             reader = None if stored is None else self._over(Sheets(stored, self.encoder))
             kept = self._kept[source.name] = _Kept(schema, stored, reader, monotonic())
         return kept
 
     def _over(self, sheets: Sheets) -> TableReader:
         """The packaged reader of tables, loaded when the first database is read."""
-        if self._reader is None:
-            self._reader = TableReader.load(sheets)
-        return self._reader.over(sheets)
+        with self._lock:
+            if self._reader is None:
+                self._reader = TableReader.load(sheets)
+            return self._reader.over(sheets)
+
+
+def _read(source: Source, schema: RelationalSchema) -> StoredTables | None:
+    try:
+        return StoredTables.of(source, schema)
+    except SourceError as error:
+        log.info("%s is not read as tables: %s", source.name, error)
+        return None
 
 
 def _explain(program: Program) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from helios.executors.base import Executing, Language, Limits, NativeQuery
+from helios.executors.base import Deadline, Executing, Language, Limits, NativeQuery
 from helios.executors.values import Value
 from helios.routing.formulation.plan import ColumnRef, Plan, Term
 from helios.routing.formulation.sql import render
@@ -14,7 +14,7 @@ MOST_TABLES = 60
 MOST_CELLS = 100_000
 """Cells of all tables together; a larger database is not read."""
 LIMITS = Limits(timeout=5.0, max_rows=MOST_CELLS, max_bytes=16 * 2**20)
-"""Of the query that reads a table."""
+"""Of the query that reads a table; all together have as many seconds."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,11 @@ class StoredTables:
         if not columns or len(columns) > MOST_TABLES or known > MOST_CELLS:
             return None
         rows: dict[str, tuple[tuple[Value, ...], ...]] = {}
-        cells = 0
+        cells, deadline = 0, Deadline.after(LIMITS.timeout)
         for name, own in columns.items():
             plan = Plan(name, tuple(Term(ColumnRef(name, column)) for column in own))
-            found = source.execute(NativeQuery(Language.SQL, render(plan, schema.dialect)), LIMITS)
+            limits = LIMITS.model_copy(update={"timeout": deadline.left()})
+            found = source.execute(NativeQuery(Language.SQL, render(plan, schema.dialect)), limits)
             cells += len(found) * len(own)
             if found.truncated is not None or cells > MOST_CELLS:
                 return None

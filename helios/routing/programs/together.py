@@ -5,6 +5,7 @@ that share no word with the question. Where both give the same rows, nearly all 
 is right, or neither: each says how likely it is right alone, and the chances follow from that.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,8 +13,10 @@ from helios.errors import SourceError
 from helios.routing.formulation.base import Candidate, Formulator
 from helios.sources.base import Source
 
+log = logging.getLogger(__name__)
+
 SURE = 0.9
-"""Confidence of a written query from which nothing else is computed."""
+"""Confidence of a written query from which nothing else is computed; nor is it where that gives several columns."""
 ELSEWHERE = 0.8
 """Of what the reader of tables says of its programs: it learned from folders, and a database is asked for several
 columns more often. Chosen on the databases that were read."""
@@ -30,14 +33,20 @@ class Together:
     def formulate(self, question: str, source: Source) -> list[Candidate]:
         """Queries best first, each with the chance that is left to it by the others."""
         written = list(self.written.formulate(question, source))
-        if written and written[0].confidence >= SURE:
+        if written and (written[0].confidence >= SURE or asks_for_several(written[0])):
             return written
-        computed = [
-            replace(one, confidence=ELSEWHERE * one.confidence) for one in self.computed.formulate(question, source)
-        ]
-        if not computed or (written and asks_for_several(written[0])):
+        computed = self._computed(question, source)
+        if not computed:
             return written
         return weighed(written, computed, [_rows(one, source) for one in (*written, *computed)])
+
+    def _computed(self, question: str, source: Source) -> list[Candidate]:
+        try:
+            found = self.computed.formulate(question, source)
+        except Exception as error:  # noqa: BLE001 - what goes wrong here must not cost the written queries
+            log.error("%s could not be read as tables", source.name, exc_info=error)
+            return []
+        return [replace(one, confidence=ELSEWHERE * one.confidence) for one in found]
 
 
 def asks_for_several(written: Candidate) -> bool:

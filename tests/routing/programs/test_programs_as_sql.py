@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helios.config import Config
+from helios.errors import QueryFailed
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
 from helios.reading.tables.matching import Match
 from helios.reading.tables.programs import Op, Program, Result, execute
@@ -230,8 +231,28 @@ def test_programs_are_not_asked_where_the_words_are_sure_and_give_way_to_several
     sure = candidate('SELECT "skp_nm" FROM "skipper"', SURE)
     assert Together(Fixed(sure), computed).formulate("?", yard) == [sure] and not computed.asked
     two = candidate('SELECT "skp_nm", "home_port" FROM "skipper"', 0.5, columns=1.58)
-    assert Together(Fixed(two), computed).formulate("?", yard) == [two]
+    assert Together(Fixed(two), computed).formulate("?", yard) == [two] and not computed.asked
     assert Together(Fixed(), computed).formulate("?", yard)[0].confidence == pytest.approx(0.8 * ELSEWHERE)
+
+
+def test_a_table_that_cannot_be_read_costs_no_written_query(yard, encoder):
+    class Closed:
+        name, descriptor, find_values = yard.name, yard.descriptor, yard.find_values
+
+        def execute(self, query: NativeQuery, limits: Limits | None = None) -> ResultSet:
+            if query.text.startswith('SELECT "ld_id"'):
+                raise QueryFailed("permission denied for table landing")
+            return yard.execute(query, limits)
+
+    class Broken:
+        def formulate(self, question, source):
+            raise ZeroDivisionError
+
+    unsure = candidate('SELECT "skp_nm" FROM "skipper"', 0.7)
+    formulator = ProgramFormulator(encoder)
+    assert formulator.formulate("who lands in Vigo?", Closed()) == []
+    assert Together(Fixed(unsure), formulator).formulate("who lands in Vigo?", Closed()) == [unsure]
+    assert Together(Fixed(unsure), Broken()).formulate("?", yard) == [unsure]
 
 
 def test_values_and_items_are_compared_as_a_person_reads_them():
