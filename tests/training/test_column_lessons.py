@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from helios.reading.tables.programs import OPS, Op
-from training.column_lessons import ColumnLesson, labelled_lessons
+from training.column_lessons import ColumnLesson, labelled_files, labelled_lessons
 from training.errors import TrainingError
 
 COLUMNS = Path(__file__).parents[2] / "training" / "columns"
@@ -81,5 +81,9 @@ def test_a_folder_without_files_is_named(tmp_path):
 
 def test_the_tables_that_come_with_the_recipes_can_all_be_learned_from():
     lessons = list(labelled_lessons(COLUMNS, seed=13))
-    assert sum(bool(one.programs) for one in lessons) == 9216
+    tables = [table for path in labelled_files(COLUMNS) for table in json.loads(path.read_text("utf-8"))["tables"]]
+    asked = sum(len(table["questions"]) for table in tables)
+    assert sum(bool(one.programs) for one in lessons) == asked
+    said = (COLUMNS / "README.md").read_text("utf-8")
+    assert f"{len(tables):,} tables" in said and f"{asked:,} questions" in said
     assert {one.programs[0][0] for one in lessons if one.programs} == set(range(len(OPS)))
