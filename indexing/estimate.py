@@ -7,8 +7,9 @@ figures are estimates: rows of other lengths further on in a large file are not 
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import log10
 from pathlib import Path
 
 import numpy as np
@@ -283,6 +284,7 @@ def _linking(store: CorpusStore, folder: Path, request: BuildRequest) -> _Linkin
     prepared = time.perf_counter() - started - loaded
     opened, linker = job.open()
     rows = links = 0
+    link_corpus(opened, linker=linker, blocks=range(1))  # the first call compiles: it is not timed
     started = time.perf_counter()
     for number, (_, start, stop) in enumerate(opened.blocks().tolist()):
         links += len(link_corpus(opened, linker=linker, blocks=range(number, number + 1)))
@@ -352,14 +354,21 @@ def _size(folder: Path) -> int:
     return sum((folder / path).stat().st_size for path in files_below(folder))
 
 
+def _cells_of_row(tables: Sequence[Table]) -> float:
+    """A row has hardly more links than cells: a few passages of many let more of their names be taken for theirs."""
+    rows = [row for table in tables for row in table.rows]
+    return sum(map(len, rows)) / max(1, len(rows))
+
+
 def _extrapolated(
     sample: Sample, store: CorpusStore, bytes_of_node: float, linking: _Linking, encoding: _Encoding,
     lexical: tuple[float, float], memory: int, config: Config,
 ) -> Estimate:  # fmt: skip
     segments, passages, nodes = sample.total_segments, sample.total_passages, sample.total_nodes
     tokens = segments * encoding.tokens_of_segment + passages * encoding.tokens_of_passage
-    reached = len(store.passages) / passages if passages else 1.0
-    links = segments * linking.links / max(min(1.0, reached), 1e-9)
+    beyond = max(1.0, passages / max(1, len(store.passages)))
+    links = segments * min(linking.links * beyond, _cells_of_row(sample.tables))
+    seconds_of_row = linking.seconds_of_row * (1 + log10(beyond))  # titles are looked up, whatever their number
     sampled = min(MAX_SAMPLE_NODES, nodes) / max(1.0, nodes)
     centroids = config.advanced.encoder.centroids or centroid_count(int(tokens))
     fitted = min(tokens * sampled, SAMPLE_TOKENS_PER_CENTROID * centroids)
@@ -368,7 +377,7 @@ def _extrapolated(
     costs = {
         "ingest": (sample.seconds_per_node * nodes, corpus, 0.0),
         "link": (
-            linking.seconds + linking.seconds_of_passage * passages + linking.seconds_of_row * segments / reached,
+            linking.seconds + linking.seconds_of_passage * passages + seconds_of_row * segments,
             links * _LINK_BYTES, links * 2 * _LINK_BYTES,
         ),
         "graph": (0.0, links * (_LINK_BYTES + _EDGE_BYTES) + nodes * _OFFSET_BYTES, links * 4 * _LINK_BYTES),

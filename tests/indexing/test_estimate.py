@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,35 @@ def test_of_a_large_table_some_rows_are_read(tmp_path: Path, monkeypatch: pytest
     assert sum(len(table.rows) for table in sample.tables) <= 2000
     assert sample.total_tables == 1
     assert sample.total_segments == pytest.approx(400_000, rel=0.2)
+
+
+def test_linking_goes_by_rows_and_what_compiles_is_not_multiplied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of a small sample: no more links than cells, and a first call that takes seconds tells nothing of rows."""
+    from indexing import linking
+
+    asked: list[range] = []
+    link_corpus = linking.link_corpus
+
+    def slow_at_first(*args: object, blocks: range, **kwargs: object) -> list[object]:
+        asked.append(blocks)
+        if len(asked) == 1:
+            time.sleep(2.5)  # more than a stage of the sample may take
+        return link_corpus(*args, blocks=blocks, **kwargs)
+
+    monkeypatch.setattr(linking, "link_corpus", slow_at_first)
+    monkeypatch.setattr("indexing.estimate.SAMPLE_NODES", 200)
+    names = [f"Port {name}" for name in ("Alma", "Brea", "Cole")]
+    rows = "".join(f"{names[number % 3]},{names[number % 2]},{number}\n" for number in range(4_000))
+    (tmp_path / "calls.csv").write_text("from,to,number\n" + rows, encoding="utf-8")
+    texts = [
+        {"id": f"p{at}", "title": names[at % 3], "text": f"{names[at % 3]} is a port, said of it {at} times."}
+        for at in range(4_000)
+    ]
+    (tmp_path / "ports.jsonl").write_text("".join(json.dumps(one) + "\n" for one in texts), encoding="utf-8")
+    estimate = estimate_build(tmp_path, config=load_config(None, ["encoder.runtime=torch"]))
+    assert len(asked) > 1
+    assert estimate.links <= 3 * estimate.segments
+    assert next(stage for stage in estimate.stages if stage.name == "link").seconds < 600
 
 
 def test_corpus_without_records(tmp_path: Path):
