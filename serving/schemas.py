@@ -8,6 +8,7 @@ MOST_K = 1000
 MOST_SHOWN = 200
 SAMPLE = "Which capitals lie on the European river that flows into the Black Sea?"
 
+Cell = str | int | float | bool | None  # read as cells of JSON files are: no value is an empty cell
 Question = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 # What the published schema of evidence has: `serving.openapi` puts references to it here.
 EvidenceJson = Annotated[dict[str, Any], WithJsonSchema({"published": "Evidence"})]
@@ -229,8 +230,8 @@ class TableRecord(Body):
     """A table as in HELIOS's JSON lines."""
 
     id: str = Field(min_length=1, max_length=2000)
-    header: list[str] = Field(max_length=1000)
-    rows: list[list[str]] = Field(max_length=100_000)
+    header: list[Cell] = Field(max_length=1000)
+    rows: list[list[Cell]] = Field(max_length=100_000)
     title: str = Field(default="", max_length=10_000)
     section_title: str = Field(default="", max_length=10_000)
     section_text: str = ""
