@@ -6,6 +6,7 @@ import platform
 import shutil
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 
 from helios import __version__
 from helios.errors import HeliosError
+from helios.extras import EXTRAS
 from helios.types import Passage
 
 if TYPE_CHECKING:
@@ -66,14 +68,20 @@ def doctor_command(
 
 
 def examine(directory: Path = Path()) -> dict[str, Any]:
-    """Versions, processor, memory and disk (bytes), and where the base model was found."""
+    """Versions, what optional parts lack, processor, memory and disk (bytes), and where the base model was found."""
     return {
         "helios": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},
+        "extras_missing": missing_of_extras(),
         "machine": _machine(directory),
         "base_model": _base_model(),
     }
+
+
+def missing_of_extras() -> dict[str, list[str]]:
+    """Modules that are not installed, by the extra of the package that brings them; of complete extras none."""
+    return {extra: [module for module in modules if find_spec(module) is None] for extra, modules in EXTRAS.items()}
 
 
 def examine_index(folder: Path) -> dict[str, Any]:
@@ -212,9 +220,20 @@ def _lines(report: dict[str, Any]) -> list[str]:
         *_index_lines(report.get("index")),
         *_model_lines(report.get("language_model")),
         *_speed_lines(report.get("encoder", [])),
+        *_extra_lines(report["extras_missing"]),
         "packages",
         *packages,
     ]
+
+
+def _extra_lines(missing: dict[str, list[str]]) -> list[str]:
+    """The optional parts that are there, and what the others lack."""
+    there = [extra for extra, modules in missing.items() if not modules]
+    lines = [f"extras       {', '.join(there) or 'none'}"]
+    lacking = [f"{extra} ({', '.join(modules)})" for extra, modules in missing.items() if modules]
+    if lacking:
+        lines += [f"not there    {', '.join(lacking)}", '             pip install "helios-retrieval[NAME]" brings one']
+    return lines
 
 
 def _speed_lines(speeds: list[dict[str, Any]]) -> list[str]:

@@ -1,5 +1,6 @@
 """Libraries of extras: the table is what pyproject.toml says, and one that is missing is named with its command."""
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -11,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 import helios.client
-from helios.cli import RootGroup
+from helios.cli import RootGroup, build_app
 from helios.errors import ModelError
 from helios.extras import EXTRAS, extra_of, import_library, installation
 
@@ -25,6 +26,17 @@ def test_the_table_names_the_modules_of_every_extra():
         for module in modules:
             brought = [name.lower().replace("_", "-") for name in distributions.get(module, [module])]
             assert any(name in wanted for name in brought) or module == "pyparsing", (extra, module)
+
+
+def test_doctor_says_what_the_extras_lack(monkeypatch: pytest.MonkeyPatch):
+    """One extra of modules that are here, one of a module that nobody has."""
+    monkeypatch.setattr("helios.doctor.EXTRAS", {"here": ("json",), "absent": ("json", "nobody_has_this")})
+    readable = CliRunner().invoke(build_app(), ["doctor"]).output
+    assert "extras       here\n" in readable
+    assert "not there    absent (nobody_has_this)\n" in readable
+    assert 'pip install "helios-retrieval[NAME]"' in readable
+    report = json.loads(CliRunner().invoke(build_app(), ["doctor", "--json"]).output)
+    assert report["extras_missing"] == {"here": [], "absent": ["nobody_has_this"]}
 
 
 def test_all_is_every_extra():
