@@ -79,6 +79,7 @@ def test_a_folder_without_files_is_named(tmp_path):
         list(labelled_lessons(tmp_path / "none", seed=1))
 
 
+@pytest.mark.slow  # a minute: the values that each of them names are looked up
 def test_the_tables_that_come_with_the_recipes_can_all_be_learned_from():
     lessons = list(labelled_lessons(COLUMNS, seed=13))
     tables = [table for path in labelled_files(COLUMNS) for table in json.loads(path.read_text("utf-8"))["tables"]]
