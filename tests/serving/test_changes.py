@@ -61,19 +61,6 @@ def ended(api, reply: httpx.Response) -> dict:
     return task
 
 
-def test_cells_of_json_are_read_as_those_of_files(api, changing):
-    """Numbers, truth values and nothing: what a program writes into a table without thinking of texts."""
-    table = {"id": "spans", "title": "Spans", "header": ["Bridge", "Metres", "Open", 1890],
-             "rows": [["Salginatobel Bridge", 90.5, True, None]]}  # fmt: skip
-    task = ended(api, api.post("/indexes/towers/documents", json={"tables": [table]}))
-    assert task["state"] == "done", task
-    found = api.post("/search", json={"index": "towers", "question": "Salginatobel Bridge", "k": 1}).json()
-    segment = found["evidence"]["edges"][0]["segment"]
-    assert segment["header"] == ["Bridge", "Metres", "Open", "1890"], found
-    assert segment["cells"] == ["Salginatobel Bridge", "90.5", "true", ""]
-    done(api, api.request("DELETE", "/indexes/towers/documents", json={"ids": ["spans"]}))
-
-
 def done(api, reply: httpx.Response) -> dict:
     """The result of a task that has to come to a good end."""
     task = ended(api, reply)
@@ -260,3 +247,16 @@ def test_tasks_are_bounded_and_belong_to_keys():
             tasks.add("compact", "towers", {}, one)
 
     asyncio.run(work())
+
+
+def test_cells_of_json_are_read_as_those_of_files(api, changing):
+    """Numbers, truth values and nothing: what a program writes into a table without thinking of texts."""
+    table = {"id": "spans", "title": "Spans", "header": ["Bridge", "Metres", "Open", 1890],
+             "rows": [["Salginatobel Bridge", 90.5, True, None]]}  # fmt: skip
+    task = ended(api, api.post("/indexes/towers/documents", json={"tables": [table]}))
+    assert task["state"] == "done", task
+    found = api.post("/search", json={"index": "towers", "question": "Salginatobel Bridge", "k": 1}).json()
+    segment = found["evidence"]["edges"][0]["segment"]
+    assert segment["header"] == ["Bridge", "Metres", "Open", "1890"], found
+    assert segment["cells"] == ["Salginatobel Bridge", "90.5", "true", ""]
+    done(api, api.request("DELETE", "/indexes/towers/documents", json={"ids": ["spans"]}))
