@@ -7,7 +7,9 @@
        "elsewhere": ["how many keyboards has Corfe?", …]}, …]}
 
 A question of such a file is its text, the operation, the column asked for, the column that orders or is compared,
-"max" or "min", and the columns that select rows; `elsewhere` are questions that the table does not answer.
+"max" or "min" ("max 2" is the second, "max top 3" the first three in their order), and the columns that select rows;
+in some sets also the rows that they select, by their numbers from 1, null for all. Of two that "whether" compares the
+one said first stands first, and "min" asks whether it is less. `elsewhere` are questions that it does not answer.
 """
 
 import json
@@ -33,8 +35,8 @@ BESIDE = 0.6
 """Share of the questions that are also asked of another table of their file, which does not answer them."""
 NAMED = 0.7
 """Share of the tables from files whose title is said beside the file's name."""
-WHOLE_TABLE = (Op.COUNT, Op.WHETHER)
-"""Operations that ask for no column."""
+WHOLE_TABLE = (Op.COUNT,)
+"""Operations that ask for no column; "whether" asks for one where it compares."""
 BY_ANOTHER = (Op.EXTREME, Op.TOP_SUM, Op.DIFFERENCE)
 """Those that order by a column, or compare it."""
 ORDERED = (Op.EXTREME, Op.TOP_SUM, Op.MODE)
@@ -92,7 +94,7 @@ def _lessons(world: Mapping[str, Any], chance: random.Random) -> Iterator[Column
     for sheet, table in zip(sheets, world["tables"], strict=True):
         others = [other for other in sheets if other is not sheet]
         for asked in table["questions"]:
-            yield ColumnLesson(asked[0], _as_read(asked[0], sheet), (_program(asked, table["headers"]),))
+            yield ColumnLesson(asked[0], _as_read(asked[0], sheet), (program_of(asked, table["headers"]),))
             if others and chance.random() < BESIDE:
                 yield ColumnLesson(asked[0], _as_read(asked[0], chance.choice(others)), ())
         for question in table["elsewhere"]:
@@ -118,10 +120,19 @@ def _as_read(question: str, sheet: Sheet) -> TableText:
     return TableText.of(sheet, match_sets(matches, asked, sheet))
 
 
-def _program(asked: Sequence[Any], headers: Sequence[str]) -> tuple[int, int, int, int, tuple[int, ...]]:
-    _, operation, column, order, way, where = asked
+def program_of(asked: Sequence[Any], headers: Sequence[str]) -> tuple[int, int, int, int, tuple[int, ...]]:
+    """(operation, column, order column, descending, columns that select rows) of a question of such a file."""
+    _, operation, column, order, way, where, *_ = asked
     op, at = Op(operation), {header: number for number, header in enumerate(headers)}
-    return (
-        OPS.index(op), -1 if op in WHOLE_TABLE else at[column], at[order] if op in BY_ANOTHER and order else -1,
-        int(op in ORDERED and way == "max"), tuple(sorted({at[one] for one in where})),
-    )  # fmt: skip
+    asks = op not in WHOLE_TABLE and (op is not Op.WHETHER or column is not None)
+    one, other = at[column] if asks else -1, at[order] if op in BY_ANOTHER and order else -1
+    if op is Op.DIFFERENCE and other >= 0:
+        one, other = sorted((one, other))  # as candidates have them: from which to which is nobody's choice
+    down = op in ORDERED and str(way).startswith("max")
+    return OPS.index(op), one, other, int(down), tuple(sorted({at[one] for one in where}))
+
+
+def place_of(way: str | None) -> int:
+    """The place in an order that "max 2" means, 1 for "max"; below 0 so many that come first ("max top 3")."""
+    _, *which = str(way).split()
+    return 1 if not which else -int(which[-1]) if which[0] == "top" else int(which[-1])

@@ -15,6 +15,7 @@ from helios.reading.question import Asked
 from helios.reading.question import Kind as AskedKind
 from helios.reading.tables import shapes
 from helios.reading.tables.compared import compared_matches
+from helios.reading.tables.heard import NOTHING, Heard, heard_matches
 from helios.reading.tables.matching import Match, Word, matches_of, near_matches
 from helios.reading.tables.programs import OPS, Op, Program, are_rivals, selected
 from helios.reading.tables.sheet import KINDS, Kind, Sheet, words_of
@@ -22,6 +23,12 @@ from helios.reading.tables.wording import CUES, Wording
 
 FloatArray = NDArray[np.float32]
 MOST_SETS = 50
+MOST_HEARD = 3
+"""Matches that are only heard which are combined with two others."""
+HEARD_WEIGHT = 0.3
+"""What such a match is worth among sets, in words."""
+PAIRING, ORDERING = (Op.DIFFERENCE, Op.WHETHER), (Op.EXTREME, Op.MODE, Op.TOP_SUM)
+"""Operations over two values of a column, and over an order."""
 SETS_ORDERED = 8
 """Sets of matches that are combined with an order; they come with every column and every order."""
 MOST_COLUMNS = 40
@@ -95,25 +102,46 @@ class TablePrograms:
         return Program(self.sheet, OPS[op], self.sets[chosen], column, order, bool(descending), place)
 
 
-def programs_of(
+@dataclass(frozen=True, slots=True)
+class AskedTable:
+    """A table with what a question names in it."""
+
+    reading: TableQuestion
+    sheet: Sheet
+    facts: TableFacts
+    values: Sequence[tuple[int, int, TokenVectors]] = field(repr=False)
+    """(column, key, vectors) of the values of columns that have few."""
+    similar: FloatArray = field(repr=False)
+    """float32 (C + 1, W): how near the columns' names and, last, the title are to each word."""
+    matches: tuple[Match, ...]
+    sets: tuple[tuple[Match, ...], ...]
+
+
+def asked_table(
     reading: TableQuestion, sheet: Sheet, facts: TableFacts, headers: Sequence[TokenVectors],
     values: Sequence[tuple[int, int, TokenVectors]] = (),
-) -> TablePrograms:  # fmt: skip
-    """Every program of a table.
-
-    `headers` are the vectors of the columns' names and, last, of its title; `values` are (column, key, vectors) of
-    columns that have few values.
-    """
+) -> AskedTable:  # fmt: skip
+    """What a question names in a table; `headers` are the vectors of the columns' names and, last, of its title."""
     rows = [row for _, row, _ in facts.rows]
     near = list(near_matches(reading.words, reading.vectors, sheet, values))
     similar = np.array([_similarity(reading, vectors) for vectors in headers], np.float32)
     beside = compared_matches(reading.asked.text, reading.words, reading.wording, sheet, similar[:-1])
     matches = matches_of(reading.asked.text, reading.words, reading.wording, sheet, rows, near, beside)
-    sets = tuple(match_sets(matches, reading, sheet))
-    parts = np.array(list(_programs(sets, reading, sheet)) or np.zeros((0, 6)), np.int64)
+    sets = match_sets(matches, reading, sheet)
+    return AskedTable(reading, sheet, facts, values, similar, tuple(matches), tuple(sets))
+
+
+def programs_of(table: AskedTable, heard: Heard = NOTHING) -> TablePrograms:
+    """Every program of a table that the question's words may mean, and what the reader of columns hears in it."""
+    reading, sheet, matches, sets = table.reading, table.sheet, table.matches, table.sets
+    if heard != NOTHING:
+        more = tuple(heard_matches(heard, matches, reading.words, reading.vectors, sheet, table.values))
+        sets = tuple(match_sets(matches, reading, sheet, heard=heard, more=more))
+        matches = (*matches, *more)
+    parts = np.array(list(_programs(sets, reading, sheet, heard)) or np.zeros((0, 6)), np.int64)
     if sheet.months:
         parts = _of_months(parts, sheet, ordered=reading.wording.orders)
-    seen = _Seen(reading, sheet, facts, similar, matches, sets)
+    seen = _Seen(reading, sheet, table.facts, table.similar, matches, sets)
     return TablePrograms(sheet, sets, parts, seen.features(parts))
 
 
@@ -123,13 +151,20 @@ def _of_months(parts: NDArray[np.int64], sheet: Sheet, *, ordered: bool) -> NDAr
     return parts[np.isin(parts[:, 2], sheet.months) & np.isin(parts[:, 0], ops)]
 
 
-def match_sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -> list[tuple[Match, ...]]:
-    """Matches that go together: different words, and rows that they have in common; more words first."""
+def match_sets(
+    matches: Sequence[Match], reading: TableQuestion, sheet: Sheet, *, heard: Heard = NOTHING,
+    more: Sequence[Match] = (),
+) -> list[tuple[Match, ...]]:  # fmt: skip
+    """Matches that go together: different words, and rows that they have in common; more words first. `more` are those
+    that are only heard."""
     content = reading.content
-    two = reading.wording.has("difference") or bool(reading.wording.rivals)
+    two = reading.wording.has("difference") or bool(reading.wording.rivals) or not heard.ops.isdisjoint(PAIRING)
+    whether = reading.wording.has("whether") or Op.WHETHER in heard.ops
     found: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())]
+    unsaid = set(map(id, more))
     for size in (1, 2, 3):
-        for chosen in combinations(matches if size < 3 else [m for m in matches if m.words][:8], size):
+        few = [*[m for m in matches if m.words][:8], *more[:MOST_HEARD]]
+        for chosen in combinations([*matches, *more] if size < 3 else few, size):
             said = [match.words for match in chosen]
             if size > 1 and (len(frozenset.union(*said)) < sum(map(len, said)) or any(m.column < 0 for m in chosen)):
                 continue
@@ -137,25 +172,31 @@ def match_sets(matches: Sequence[Match], reading: TableQuestion, sheet: Sheet) -
             if several and not (two or all(m.operator not in "=~" for m in chosen)):
                 continue
             rows = selected(sheet, chosen)
-            if not rows.any() and not (several and two) and not (size > 1 and reading.wording.has("whether")):
+            if not rows.any() and not (several and two) and not (size > 1 and whether):
                 continue
             words = frozenset().union(*said)
             weight = float(sum(content[list(words)])) + 0.2 * sum(match.share for match in chosen) - 0.05 * size
+            weight += HEARD_WEIGHT * sum(id(match) in unsaid for match in chosen)
             found.append((weight, chosen))
     found.sort(key=lambda item: -item[0])
     kept = [chosen for _, chosen in found[:MOST_SETS]]
     return kept if () in kept else [*kept, ()]
 
 
-def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: Sheet) -> Iterator[tuple[int, ...]]:
-    wording = reading.wording
+def _programs(
+    sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: Sheet, heard: Heard
+) -> Iterator[tuple[int, ...]]:
+    wording, ops = reading.wording, heard.ops
     columns = range(min(len(sheet.columns), MOST_COLUMNS))
     comparable = [c for c in columns if c < sheet.own and sheet.columns[c].kind is not Kind.TEXT]
     numbers = [c for c in comparable if sheet.columns[c].kind is Kind.NUMBER]
     amounts = [c for c in numbers if sheet.columns[c].is_amount]
     groups = [c for c in columns if 1 < sheet.columns[c].distinct < sheet.size]
     op = {name: number for number, name in enumerate(OPS)}
-    adding, difference = any(wording.has(cue) for cue in ("sum", "average", "much")), wording.has("difference")
+    adding = any(wording.has(cue) for cue in ("sum", "average", "much")) or not ops.isdisjoint((Op.SUM, Op.AVERAGE))
+    counting = wording.has("count") or not ops.isdisjoint((Op.COUNT, Op.DISTINCT))
+    difference = wording.has("difference") or Op.DIFFERENCE in ops
+    whether, orders = wording.has("whether") or Op.WHETHER in ops, wording.orders or not ops.isdisjoint(ORDERING)
     lasting = difference or wording.lasts
     kinds = [kind for kind, asked in ((Kind.NUMBER, difference), (Kind.DATE, lasting), (Kind.TIME, lasting)) if asked]
     alike = [[c for c in comparable if sheet.columns[c].kind is kind] for kind in kinds]
@@ -178,20 +219,17 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
             yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if c not in used)
         else:
             yield from ((op[Op.LOOKUP], number, c, -1, 0, 1) for c in columns if sheet.columns[c].distinct <= 12)
-        if wording.has("count") and by_words:
+        if counting and by_words:
             yield op[Op.COUNT], number, -1, -1, 0, 1
             yield from ((op[Op.DISTINCT], number, c, -1, 0, 1) for c in groups if c not in used)
         if (adding or wording.has("count")) and by_words:
             yield from ((kind, number, c, -1, 0, 1) for c in amounts for kind in (op[Op.SUM], op[Op.AVERAGE]))
         elif by_words and rows.sum() > 1:
             yield from ((op[Op.SUM], number, c, -1, 0, 1) for c in amounts)
-        named = len({match.column for match in chosen})
-        if by_words and wording.has("whether") and wording.rivals and len(chosen) > 1 and are_rivals(*chosen[-2:]):
-            less = int(wording.rivals < 0)
-            yield from ((op[Op.WHETHER], number, c, -1, less, 1) for c in (-1, *amounts))
-        elif wording.has("whether") and by_words and named and (wording.exists or (named > 1 and not wording.rivals)):
-            yield op[Op.WHETHER], number, -1, -1, 0, 1
-        if wording.orders and ordered < SETS_ORDERED and by_words:
+        if whether and by_words:
+            at = (op[Op.WHETHER], number)
+            yield from ((*at, c, -1, less, 1) for c, less in _asserted(chosen, wording, sheet, ops, comparable))
+        if orders and ordered < SETS_ORDERED and by_words:
             ordered += 1
             said = wording.has("most") or wording.has("least") or wording.has("either")
             places = dict.fromkeys((wording.place, 1) if said else (wording.place,))  # "the dearest of the third term"
@@ -207,6 +245,23 @@ def _programs(sets: Sequence[tuple[Match, ...]], reading: TableQuestion, sheet: 
                         for c in groups
                         if c not in used and c != order and order in amounts
                     )
+
+
+def _asserted(
+    chosen: Sequence[Match], wording: Wording, sheet: Sheet, ops: frozenset[Op], comparable: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """(column, whether less is asked) of what a yes or no may be about: how many rows there are, or a column by which
+    two values are compared."""
+    heard = Op.WHETHER in ops
+    if len(chosen) > 1 and are_rivals(*chosen[-2:]) and (wording.rivals or wording.sooner or heard):
+        for c in (-1, *comparable):
+            of_time = c >= 0 and sheet.columns[c].kind is not Kind.NUMBER
+            sign = (wording.sooner or wording.rivals) if of_time else wording.rivals
+            yield c, int(sign < 0)
+        return
+    named = len({match.column for match in chosen})
+    if named and (wording.exists or heard or (named > 1 and not wording.rivals)):
+        yield -1, 0
 
 
 def _across_editions(sheet: Sheet) -> Iterator[tuple[int, int]]:

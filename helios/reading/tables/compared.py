@@ -97,7 +97,7 @@ def _compared(
         limits += _implied(question, words, columns, sheet, kind)
         for operator, limit, explained in limits:
             for at in columns:
-                if at != limit and (match := _beside(sheet, at, operator, limit, explained)) is not None:
+                if at != limit and (match := beside(sheet, at, operator, limit, explained)) is not None:
                     yield match
         if kind is Kind.NUMBER:
             in_part = wording.has("negated") or any(word.text in OWING for word in words)
@@ -151,12 +151,12 @@ def _in_full(
         said = frozenset(n for n, word in enumerate(words) if not word.stop and names(word.text, header))
         for limit in columns if said or settled else ():
             above = sheet.columns[at].values > sheet.columns[limit].values
-            match = _beside(sheet, at, operator, limit, said | within(words, found.start(), found.end()))
+            match = beside(sheet, at, operator, limit, said | within(words, found.start(), found.end()))
             if at != limit and match is not None and not above.any():
                 yield match
 
 
-def _beside(sheet: Sheet, at: int, operator: str, limit: int, explained: frozenset[int]) -> Match | None:
+def beside(sheet: Sheet, at: int, operator: str, limit: int, explained: frozenset[int]) -> Match | None:
     """Rows in which a column is more, or less, than another one; None where that is said of none or of all."""
     column, other = sheet.columns[at], sheet.columns[limit]
     known = np.isfinite(column.values) & np.isfinite(other.values)

@@ -67,6 +67,10 @@ _MONTH_YEAR = re.compile(
 _SHORT = re.compile(r"^(?P<day>\d{1,2})(?P<sign>[./])(?P<month>\d{1,2})(?P=sign)(?P<year>\d{2}|\d{4})$")
 _NO_YEAR = re.compile(r"^(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.$")
 _NUMBERED = re.compile(r"^(?P<month>\d{1,2})/(?P<year>(?:19|20)\d{2})$")
+_NO_UNIT = rf"(?:{MONTH}|spring|summer|autumn|fall|winter|bce?|ad|ce|to|until|till|onwards?|present|now|bis|à|hasta|年)"
+"""Words behind a year; others make an amount of it."""
+_AMOUNT = re.compile(rf"^\d{{4}}(?:\s*[℃℉°%‰€£$¥′″Ω]|(?!s\b)\s*(?!{_NO_UNIT}(?![^\W\d_]))[^\W\d_])\D*$", re.IGNORECASE)
+"""1640 m and 1280℃, which are no years."""
 _CLOCK = re.compile(r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$")
 _TIME = re.compile(
     r"^(?:(?:c\.|ca\.?|approx\.?|~|um|à|ab|from) ?)?(?P<hour>\d{1,3})"
@@ -94,7 +98,8 @@ def read_day(cell: str, *, month_first: bool = False) -> float:
     if len(text) > LONGEST_DATE or not any(c.isdigit() for c in text):
         return np.nan
     text = _plain(_CLOCK.sub("", _WEEKDAY.sub("", text)), month_first=month_first)
-    if re.fullmatch(r"[\d.,\s]+", text) and not re.match(r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}$", text):
+    numbers = re.fullmatch(r"[\d.,\s]+", text) and not re.match(r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}$", text)
+    if numbers or _AMOUNT.match(text):
         return np.nan
     try:
         when = read_date(text)

@@ -18,8 +18,15 @@ from helios.models.encoder import TokenVectors
 from helios.reading.question import STOP
 from helios.reading.tables.dates import MONTH, WEEKDAYS, said_times
 from helios.reading.tables.headers import spelled_out
-from helios.reading.tables.said_dates import are_days, calendar_of, dated, spans_of, years_of_accounts
-from helios.reading.tables.sheet import COMMA, LONGEST_LIST, WORD, Kind, Sheet, Value, words_of
+from helios.reading.tables.said_dates import (
+    are_days,
+    calendar_of,
+    dated,
+    day_of_usual_month,
+    spans_of,
+    years_of_accounts,
+)
+from helios.reading.tables.sheet import COMMA, LONGEST_LIST, WORD, Kind, Sheet, SheetColumn, Value, words_of
 from helios.reading.tables.units import scale_of
 from helios.reading.tables.wording import Comparison, Wording, compared_by
 
@@ -56,6 +63,13 @@ ENDS = (
 """Words of columns that are empty until something has ended, and of questions about it."""
 DAYS = ("date", "dt", "day", "on", "at")
 """Words of headers that only say that a column holds days."""
+_DENIES = re.compile(
+    r"(?:n['’]t|\bnot|\bnever|\bnicht|\bnie|\bpas|\bjamais|\bnunca|[没未])"
+    r"(?:\s*(?!(?:and|or|but|who|which|that|with|und|oder|et|ou|y|o)\b)[^\s,;]+){0,5}\s*$",
+    re.IGNORECASE,
+)
+"""What denies the comparison that follows it."""
+_DENIED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 COMPARING = (">", ">=", "<", "<=", "between")
 """Operators of matches that select rows by what is more or less."""
 _LONG_NUMBER = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+[.,]\d{1,2})(?![\d.,]*\d)")
@@ -72,7 +86,8 @@ _OR = re.compile(
 )
 _DAY_ALONE = re.compile(
     r"\b(?:the|on) (?P<day>\d{1,2})(?:st|nd|rd|th)\b"
-    r"(?=\W*$|\s*[,.;:!?)]|\s+(?:and|or|to|at|in|for|by|from|with|did|was|were|is)\b)"
+    r"(?=\W*$|\s*[,.;:!?)]|\s+(?:and|or|to|at|in|for|by|from|with|did|was|were|is|on(?:wards?)?|"
+    r"have|has|are|who|which|that)\b)"
     rf"|\b(?:am|le|el) (?P<day2>\d{{1,2}})\b\.?(?!\s*(?:de\s+)?(?:{MONTH})\b|[.:/,h]?\d|\s*(?:h|uhr)\b)"
     r"|(?<![\d月])(?P<day3>\d{1,2})[日号]",
     re.IGNORECASE,
@@ -340,20 +355,35 @@ def near_matches(
         yield Match(column, rows, frozenset(at for at in said if not words[at].stop), near, 1, "≈", text)
 
 
+def is_flag(column: SheetColumn) -> bool:
+    """Whether a column says yes or no of each row."""
+    cells = {cell.strip().casefold() for cell in column.cells} if column.distinct <= 4 else set()
+    return 1 < len(cells) <= 4 and bool(cells & YES) and cells <= YES | NO
+
+
+def said_yes(column: SheetColumn) -> NDArray[np.bool_]:
+    """bool (R): rows of which a column of yes and no says yes."""
+    return np.array([cell.strip().casefold() in YES for cell in column.cells], bool)
+
+
+def empty_cells(column: SheetColumn) -> NDArray[np.bool_]:
+    """bool (R): cells that hold nothing; a zero is as nothing."""
+    nothing: NDArray[np.bool_] = (column.keys < 0) | ((column.values == 0) & (column.kind is Kind.NUMBER))
+    return nothing
+
+
 def _flag_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iterator[Match]:
     """Columns of yes and no: "which bars broke in the grips?"; those that are not named explain no word."""
     unnamed = 0
     for number, column in enumerate(sheet.columns):
-        cells = {cell.strip().casefold() for cell in column.cells} if column.distinct <= 4 else set()
-        if not 1 < len(cells) <= 4 or not cells & YES or not cells <= YES | NO:
+        if not is_flag(column):
             continue
         said = frozenset(at for at, word in enumerate(words) if not word.stop and names(word.text, column.words))
         telling = [word for word in column.words if word not in STOP]
         named = bool(telling) and len(said) >= len(telling) / 2
         unnamed += not named
         if named or unnamed <= UNNAMED:
-            wanted, says = (NO, "no") if negated else (YES, "yes")
-            rows = np.array([cell.strip().casefold() in wanted for cell in column.cells], bool)
+            rows, says = (~said_yes(column), "no") if negated else (said_yes(column), "yes")
             explained, share = (said, 1.0) if named else (frozenset[int](), 0.0)
             yield Match(number, rows, explained, share, 1, says, text=f"{column.header} is {says}")
 
@@ -361,7 +391,7 @@ def _flag_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iter
 def _held_matches(words: Sequence[Word], sheet: Sheet, *, negated: bool) -> Iterator[Match]:
     """Cells of a named column that are filled, or are not: "who has no phone?"; a zero is as nothing."""
     for number, column in enumerate(sheet.columns[: sheet.own]):
-        nothing = (column.keys < 0) | ((column.values == 0) & (column.kind is Kind.NUMBER))
+        nothing = empty_cells(column)
         if not nothing.any() or nothing.all():
             continue
         said = frozenset(at for at, word in enumerate(words) if not word.stop and names(word.text, column.words))
@@ -445,10 +475,15 @@ def _day_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator
     dates = [(number, column) for number, column in enumerate(sheet.columns) if column.kind is Kind.DATE]
     for found in _DAY_ALONE.finditer(question) if dates else ():
         wanted = int(found["day"] or found["day2"] or found["day3"])
+        operator, start = compared_by(question, found.start(), found.end())
         for number, column in dates:
             rows = are_days(column.values)
             rows[rows] = calendar_of(column.values[rows])[2] == wanted
             yield from _of_days(found, rows, number, words, sheet)
+            limit = day_of_usual_month(column.values, wanted) if operator != "=" else None
+            if limit is not None and (rows := dated(column.values, operator, limit)).any():
+                said, text = within(words, start, found.end()), f"{column.header} {operator} {found[0]}"
+                yield Match(number, rows, said, 1.0, len(set(column.keys[rows])), operator, text=text)
     for found in _WEEKDAY.finditer(question) if dates else ():
         wanted = WEEKDAYS[(found["name"] or found["unspaced"]).casefold()]
         for number, column in dates:
@@ -466,10 +501,12 @@ def _of_days(
 
 
 def _date_matches(question: str, words: Sequence[Word], sheet: Sheet) -> Iterator[Match]:
-    """Days, months and years of the question, in columns of dates and of years."""
+    """Days, months and years of the question, in columns of dates and of years; "not seen since May" is before it."""
     spans = spans_of(question)
     for at, (first, end, days) in enumerate(spans):
         operator, start = compared_by(question, first, end)
+        if _DENIES.search(question, 0, start):
+            operator = _DENIED.get(operator, operator)
         following = spans[at + 1] if at + 1 < len(spans) else None
         for number, column in enumerate(sheet.columns):
             if column.kind is not Kind.DATE:

@@ -83,7 +83,9 @@ class Program:
         text = SAID[self.op].format(name=name, how="most" if self.descending else "least")
         if self.compares:
             one, other = map(self._said, in_order(self.matches[-2:]))
-            text = f"whether {'less' if self.descending else 'more'} {name} where {one} than where {other}"
+            of_time = self.column >= 0 and columns[self.column].kind is not Kind.NUMBER
+            more, less = ("later", "earlier") if of_time else ("more", "less")
+            text = f"whether {less if self.descending else more} {name} where {one} than where {other}"
         if self.op is Op.DIFFERENCE and self.order == self.column >= 0:
             text = f"difference of the largest and the smallest {name}"
         elif self.op is Op.DIFFERENCE and self.order >= 0:
@@ -355,15 +357,18 @@ def _counted_apart(program: Program) -> Result | None:
 
 
 def _outdone(program: Program) -> Result | None:
-    """Of the two values that the last matches select, the one said first against the other; None for two that are equal
-    or of which one has no number."""
+    """Of the two values that the last matches select, the one said first against the other; None for two that are
+    equal, of which one has no number, or which several days or years stand for."""
     totals: list[float] = []
     cells: list[tuple[int, int]] = []
     for match in in_order(program.matches[-2:]):
         at = np.flatnonzero(selected(program.sheet, [*program.matches[:-2], match]) & program.sheet.counted)
         if program.column >= 0:
-            values = program.sheet.columns[program.column].values
+            column = program.sheet.columns[program.column]
+            values = column.values
             at = at[np.isfinite(values[at])]
+            if len(at) > 1 and not column.is_amount:
+                return None
             totals.append(float(values[at].sum()) if len(at) else np.nan)
         else:
             totals.append(float(len(at)))

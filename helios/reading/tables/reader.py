@@ -19,9 +19,17 @@ from helios.reading.question import ask_in_any_language, yes_or_no
 from helios.reading.rivals import Rival
 from helios.reading.tables import candidates, columns, editions
 from helios.reading.tables.beside import rival_of
-from helios.reading.tables.candidates import TableFacts, TablePrograms, TableQuestion, programs_of
+from helios.reading.tables.candidates import (
+    AskedTable,
+    TableFacts,
+    TablePrograms,
+    TableQuestion,
+    asked_table,
+    programs_of,
+)
 from helios.reading.tables.columns import ColumnReader, TableText, column_features
 from helios.reading.tables.headers import spelled_out
+from helios.reading.tables.heard import heard_in
 from helios.reading.tables.joins import Corpus, Joins
 from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.months import months_asked, with_months
@@ -178,8 +186,9 @@ def all_programs(
         others = sheets.others.of(reading, {table for table, _ in chosen}, reader)
         places = enumerate(others, start=len(chosen))
         chosen += [(table, TableFacts(place, 0.0, 0.0, evidence.present, ())) for place, table in places]
-    found = plain_programs(reading, chosen, sheets, joined=not evidence.filtered)
-    readings = reader.read(reading.asked.text, [TableText.of(one.sheet, one.sets) for one in found])
+    tables = _asked_tables(reading, chosen, sheets, joined=not evidence.filtered)
+    readings = reader.read(reading.asked.text, [TableText.of(one.sheet, one.sets) for one in tables])
+    found = [programs_of(one, heard_in(said)) for one, said in zip(tables, readings, strict=True)]
     said = editions.edition_features(reading.asked.text, [one.sheet for one in found])
     added = zip(found, column_features(found, readings), said, strict=True)
     features = [np.hstack([one.features, more, np.tile(edition, (len(more), 1))]) for one, more, edition in added]
@@ -198,6 +207,12 @@ def plain_programs(
     reading: TableQuestion, tables: Sequence[tuple[str, TableFacts]], sheets: Sheets, *, joined: bool = True
 ) -> list[TablePrograms]:
     """The programs over each of the tables, without what the reader of columns says."""
+    return [programs_of(one) for one in _asked_tables(reading, tables, sheets, joined=joined)]
+
+
+def _asked_tables(
+    reading: TableQuestion, tables: Sequence[tuple[str, TableFacts]], sheets: Sheets, *, joined: bool
+) -> list[AskedTable]:
     found = []
     stacks: dict[int, TableFacts] = {}
     months = months_asked(reading.asked.text)
@@ -209,14 +224,14 @@ def plain_programs(
             if read.sheet.lies and facts.rows:
                 rank, _, chance = facts.rows[0]
                 facts = replace(facts, rows=((rank, 0, chance),))
-            found.append(programs_of(reading, read.sheet, facts, read.headers, read.values))
+            found.append(asked_table(reading, read.sheet, facts, read.headers, read.values))
             elsewhere = replace(facts, rows=())
             found += [
-                programs_of(reading, one.sheet, elsewhere, one.headers, one.values) for one in sheets.series(table_id)
+                asked_table(reading, one.sheet, elsewhere, one.headers, one.values) for one in sheets.series(table_id)
             ]
     for number, facts in list(stacks.items())[:STACKS]:
         read = sheets.stack(number, months=months)
-        found.append(programs_of(reading, read.sheet, facts, read.headers, read.values))
+        found.append(asked_table(reading, read.sheet, facts, read.headers, read.values))
     return found
 
 

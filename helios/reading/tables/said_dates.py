@@ -96,12 +96,28 @@ def calendar_of(days: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[n
     return years, months.astype(np.int64) % 12 + 1, (dates - months).astype(np.int64) + 1
 
 
+def day_of_usual_month(values: NDArray[np.float64], day: int) -> tuple[float, float] | None:
+    """A day of the month in which at least half of a column's dates lie: "by the 8th"."""
+    years, months, _ = calendar_of(values[are_days(values)])
+    if not len(months):
+        return None
+    found, counts = np.unique(years * 12 + months - 1, return_counts=True)
+    usual = int(found[counts.argmax()])
+    return _days(f"{usual // 12:04d}-{usual % 12 + 1:02d}-{day:02d}") if 2 * counts.max() >= len(months) else None
+
+
 def _gap(days: tuple[float, float], first: float, last: float) -> float:
     return max(first - days[1], days[0] - last, 0.0)
 
 
 Days = tuple[float, float] | _OfYear
 """The first and the last day, or what it is of any year."""
+_FEAST = re.compile(
+    r"\b(?:(?P<christmas>christmas(?: day)?|xmas|weihnachten|noël|navidad(?:es)?)|"
+    r"(?P<year>new year(?:'s(?: day)?)?|neujahr|(?:le )?nouvel an|año nuevo))\b|(?P<new>元旦)",
+    re.IGNORECASE,
+)
+_FEASTS = {"christmas": _OfYear(12, 25), "year": _OfYear(1, 1), "new": _OfYear(1, 1)}
 
 
 def spans_of(question: str) -> list[tuple[int, int, Days]]:
@@ -109,6 +125,7 @@ def spans_of(question: str) -> list[tuple[int, int, Days]]:
     found_parts = ((found, _part(found)) for found in _PART_OF_YEAR.finditer(question))
     parts = [(found.start(), found.end(), days) for found, days in found_parts if days is not None]
     dates = [(found.start(), found.end(), days) for found in _DATES.finditer(question) if (days := _meant(found))]
+    parts += [(one.start(), one.end(), _FEASTS[one.lastgroup or ""]) for one in _FEAST.finditer(question)]
     taken = [(start, end) for start, end, _ in parts] + [found.span() for found in years_of_accounts(question)]
     apart = [one for one in dates if not any(one[0] < end and start < one[1] for start, end in taken)]
     return sorted([*parts, *apart], key=lambda span: span[0])

@@ -21,6 +21,10 @@ from helios.reading.tables.headers import spelled_out
 from helios.types import Table, TableKind
 
 FloatArray = NDArray[np.float64]
+MISSING = frozenset(
+    ("", "-", "–", "—", "?", "n/a", "na", "n.a.", "none", "null", "tbc", "tbd", "k.a.", "s/d", "nd", "无", "暂无")
+)
+"""Cells that say only that nothing is known."""
 LEAST_SHARE = 0.7
 """Share of a column's filled cells that must be numbers, or dates, for the column to hold them."""
 LEAST_SUMMED = 4
@@ -311,7 +315,7 @@ def is_form(table: Table) -> bool:
 
 def column_of(header: str, cells: tuple[str, ...]) -> SheetColumn:
     """Cells with what they hold."""
-    filled = [cell for cell in cells if cell.strip()]
+    filled = [cell for cell in cells if cell.strip().casefold() not in MISSING]
     kind, values = Kind.TEXT, np.full(len(cells), np.nan)
     if filled:
         for known, read in ((Kind.TIME, _times), (Kind.DATE, _dates), (Kind.NUMBER, read_numbers)):

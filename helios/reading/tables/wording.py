@@ -183,7 +183,7 @@ _COMPARING = tuple((sign, re.compile(rf"\b(?:{text})\b(?!\W*[\d$€£¥])", re.I
 """Words that compare with something else than a number."""
 _INCLUSIVE = re.compile(
     r"at least|or more|no less|since|from|minimum|mindestens|\bseit\b|\bab\b|au moins|depuis|al menos|desde|以上|至少|"
-    r"up to|at most|or less|or fewer|not? more|until|höchstens|\bbis\b|au plus|jusqu|máximo|hasta|以下|至多"
+    r"\bby\b|up to|at most|or less|or fewer|not? more|until|höchstens|\bbis\b|au plus|jusqu|máximo|hasta|以下|至多"
 )
 _UNIT = r"^\W{0,2}(?:(?!(?:and|und|et|y)\b)[^\W\d]{1,14}\W){0,3}?[^\W\d]{0,14}\W?"
 """Up to four words between a number and what it is compared by: 4 quid a day or more."""
@@ -266,6 +266,15 @@ _RIVALS = re.compile(
     re.IGNORECASE,
 )
 """Words that compare two things with each other: "does A have more orders than B"."""
+_SOONER = re.compile(
+    r"\b(?:(?P<sooner>before|earlier|sooner|older|longer|ahead of|prior to|vor|früher|eher|älter|länger|avant|"
+    r"plus tôt|plus (?:âgée?|vieux|vieille|ancienne?)|antes|mayor|más antigu[oa])|after|later|newer|younger|"
+    r"more recent(?:ly)?|nach|später|jünger|neuer|après|plus tard|plus (?:jeune|récente?)|después|"
+    r"más (?:tarde|joven|reciente|nuev[oa]))\b|"
+    r"(?P<unspaced>[早先久])|[晚迟后]",
+    re.IGNORECASE,
+)
+"""Words that compare two days: who is older was born earlier, and what lasts longer began earlier."""
 _THAN_UNSPACED = re.compile(r"比(?=[^，。？\d]{1,10}?(?:[多高晚大长重贵久迟]|(?P<less>[少低早短小轻])))")
 """The word for "than" where it stands before what is compared with: 比约定的晚."""
 
@@ -289,11 +298,9 @@ _CUES = {
 CUES = (*_CUES, "ordinal")
 _WHETHER_GERMAN = _pattern(rf"^\W*(?:{_ELSEWHERE})\b")
 """German asks "was" where English asks "what"."""
-_OPENING = (
-    r"new year|start|beginning|(?<!before the )(?<!since the )(?<!from the )end"
-    r"|anfang|beginn|(?:le )?début|principios de"
-)
-"""What of a time is meant, where it makes no difference: "since the start of 2020", "until the end of May"."""
+_OPENING = r"new year|start|beginning|anfang|beginn|(?:le )?début|principios de"
+_ENDING = r"end|ende|(?:la )?fin|fin(?:al(?:es)?)?"
+"""What of a time is meant: "since the start of 2020", "before the end of May"."""
 LOOKED_BACK, LOOKED_AHEAD = 28, 26
 """Characters before and after a number that may say what it is compared by."""
 
@@ -329,6 +336,8 @@ class Wording:
     """How many that come first in an order are asked for together; 0 where only one is."""
     rivals: int = 0
     """1 where it is asked of two things which has more, -1 which has less, 0 for neither."""
+    sooner: int = 0
+    """-1 where it is asked of two things which was earlier, 1 which was later, 0 for neither."""
     comparing: tuple[tuple[str, int, int], ...] = ()
     """Words that compare with what is named behind them: `>`, `>=`, `<` or `<=`, and their characters."""
 
@@ -352,7 +361,7 @@ def wording_of(question: str) -> Wording:
     return Wording(
         cues, max(own.place, also.place), _said_in_either(own.comparisons, also.comparisons, english),
         own.lasts or also.lasts, own.exists or also.exists, own.few or also.few, own.rivals or also.rivals,
-        own.comparing,
+        own.sooner or also.sooner, own.comparing,
     )  # fmt: skip
 
 
@@ -391,7 +400,9 @@ def _wording_of(question: str) -> Wording:
     compared = tuple(replace(one, unit=unit_behind(question, one.end)) for one in _comparisons(question))
     found = _RIVALS.search(question)
     rivals = 0 if found is None else -1 if found["less"] else 1
-    return Wording(cues, place, compared, lasts, exists, _few(question), rivals, comparing)
+    when = _SOONER.search(question)
+    sooner = 0 if when is None else -1 if when["sooner"] or when["unspaced"] else 1
+    return Wording(cues, place, compared, lasts, exists, _few(question), rivals, sooner, comparing)
 
 
 def _few(question: str) -> int:
@@ -480,12 +491,15 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
     for sign, text in _SIGNS:
         said = re.search(
             rf"(?:^|\W|(?<=[㐀-鿿]))({text})\W{{0,3}}(?:(?:the|an?|dem|den|der|el|la|le|les|los)\s)?"
-            rf"(?:(?:{_OPENING})(?: of)?\s)?\W{{0,2}}$",
+            rf"(?:(?:{_OPENING}|(?P<ending>{_ENDING}))(?: (?:of|de|du|del))?\s)?\W{{0,2}}$",
             before,
             re.I,
         )
         if said:
-            return _signed(sign, _INCLUSIVE.search(said.group(1))), start - len(before) + said.start(1)
+            signed = _signed(sign, _INCLUSIVE.search(said.group(1)))
+            if said["ending"]:  # what is before the end of May is in May too
+                signed = "<=" if sign.startswith("<") else ">"
+            return signed, start - len(before) + said.start(1)
     return "=", start
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from helios.reading.tables.candidates import TableFacts, programs_of
+from helios.reading.tables.candidates import TableFacts, asked_table, programs_of
 from helios.reading.tables.compared import compared_matches
 from helios.reading.tables.matching import question_words
 from helios.reading.tables.programs import execute
@@ -98,7 +98,7 @@ def test_a_limit_is_named_by_its_meaning(engine):
     headers = [column.header for column in ORDERS.columns]
     vectors = list(engine.encoder.encode_documents([*headers, "Orders"]))
     asked = table_question(question, engine.encoder.encode_question(question))
-    found = programs_of(asked, ORDERS, TableFacts(0, 1.0, 0.9, 0.9, ()), vectors)
+    found = programs_of(asked_table(asked, ORDERS, TableFacts(0, 1.0, 0.9, 0.9, ()), vectors))
     compared = [m for chosen in found.sets for m in chosen if m.operator == ">" and m.column > 0]
     assert compared
     given = {result.text for n in range(len(found.parts)) if (result := execute(found.program(n)))}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from helios.reading.tables.candidates import TableFacts, programs_of
+from helios.reading.tables.candidates import TableFacts, asked_table, programs_of
 from helios.reading.tables.joins import Joins
 from helios.reading.tables.programs import Op, Program, execute
 from helios.reading.tables.reader import table_question
@@ -143,7 +143,7 @@ def test_a_price_is_compared_with_that_of_another_list(engine):
     question = "how much dearer is Basic now than it was"
     vectors = list(engine.encoder.encode_documents([*(one.header for one in sheet.columns), "Prices"]))
     asked = table_question(question, engine.encoder.encode_question(question))
-    found = programs_of(asked, sheet, TableFacts(0, 1.0, 0.9, 0.9, ()), vectors)
+    found = programs_of(asked_table(asked, sheet, TableFacts(0, 1.0, 0.9, 0.9, ()), vectors))
     programs = [found.program(n) for n in range(len(found.parts))]
     across = [one for one in programs if one.op is Op.DIFFERENCE and one.order >= sheet.own]
     assert {execute(one).text for one in across} == {"1.5"}

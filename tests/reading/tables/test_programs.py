@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helios.reading.tables.candidates import TableFacts, programs_of
+from helios.reading.tables.candidates import TableFacts, asked_table, programs_of
 from helios.reading.tables.matching import Match, few_values, matches_of, near_matches, question_words
 from helios.reading.tables.programs import Op, Program, average_text, execute, number_text
 from helios.reading.tables.reader import table_question
@@ -112,7 +112,9 @@ def test_an_ordinal_may_name_a_thing_and_no_place(engine):
     sheet, question = Sheet.of(table), "the dearest of the third term, which costs most"
     vectors = engine.encoder.encode_question(question)
     headers = list(engine.encoder.encode_documents(["What", "Price", "Third term"]))
-    found = programs_of(table_question(question, vectors), sheet, TableFacts(0, 1.0, 0.9, 0.9, ()), headers)
+    found = programs_of(
+        asked_table(table_question(question, vectors), sheet, TableFacts(0, 1.0, 0.9, 0.9, ()), headers)
+    )
     given = {result.text for n in range(len(found.parts)) if (result := execute(found.program(n)))}
     assert {"Cake", "Ale"} <= given
 
@@ -232,7 +234,7 @@ def test_columns_are_compared_where_a_question_speaks_of_it(question, pairs, eng
     vectors = engine.encoder.encode_question(question)
     headers = list(engine.encoder.encode_documents([column.header for column in STAYS.columns] + ["Stays"]))
     facts = TableFacts(0, 1.0, 0.9, 0.9, ((1, 0, 0.9),))
-    found = programs_of(table_question(question, vectors), STAYS, facts, headers)
+    found = programs_of(asked_table(table_question(question, vectors), STAYS, facts, headers))
     programs = [found.program(number) for number in range(len(found.parts))]
     assert {(p.column, p.order) for p in programs if p.op is Op.DIFFERENCE} == pairs
 
