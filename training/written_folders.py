@@ -40,7 +40,9 @@ def main(
     for group in groups:
         folder = out / f"{labelled.name}-{group[0].stem}"
         records = [record for path in group for record in _written(path, folder / "files")]
-        lines = [json.dumps({"id": f"{folder.name}-{at:03}"} | one) for at, one in enumerate(records, 1)]
+        lines = [
+            json.dumps({"id": f"{folder.name}-{at:03}"} | one, ensure_ascii=False) for at, one in enumerate(records, 1)
+        ]
         (folder / "questions.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         asked += len(records)
     typer.echo(f"{len(groups)} folders and {asked} questions in {out}")

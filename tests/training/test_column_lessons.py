@@ -16,7 +16,9 @@ VISITS = {
     "questions": [
         ["so which day did we turn up at Corfe?", "lookup", "Went", None, None, ["Place"]],
         ["where did we earn most?", "extreme", "Place", "Fee", "max", []],
-        ["how many days late was Bere?", "difference", "Booked for", "Went", "max", ["Place"]],
+        ["how many days late was Bere?", "difference", "Went", "Booked for", "max", ["Place"]],
+        ["did Corfe pay more than Bere?", "whether", "Fee", None, "max", ["Place"], [1, 2]],
+        ["have we been to Wick?", "whether", None, None, None, ["Place"], []],
         ["how often were we at Bere?", "count", None, None, None, ["Place"]],
     ],
     "elsewhere": ["who let us in at Corfe?"],
@@ -40,6 +42,8 @@ def test_labels_become_programs(tmp_path):
         ((op(Op.LOOKUP), 2, -1, 0, (0,)),),
         ((op(Op.EXTREME), 0, 3, 1, ()),),
         ((op(Op.DIFFERENCE), 1, 2, 0, (0,)),),
+        ((op(Op.WHETHER), 3, -1, 0, (0,)),),
+        ((op(Op.WHETHER), -1, -1, 0, (0,)),),
         ((op(Op.COUNT), -1, -1, 0, (0,)),),
         (),
     ]

@@ -158,8 +158,10 @@ def match_sets(
     """Matches that go together: different words, and rows that they have in common; more words first. `more` are those
     that are only heard."""
     content = reading.content
-    two = reading.wording.has("difference") or bool(reading.wording.rivals) or not heard.ops.isdisjoint(PAIRING)
-    whether = reading.wording.has("whether") or Op.WHETHER in heard.ops
+    wording = reading.wording
+    whether = wording.has("whether") or Op.WHETHER in heard.ops
+    two = wording.has("difference") or bool(wording.rivals) or (whether and bool(wording.sooner))
+    two = two or not heard.ops.isdisjoint(PAIRING)
     found: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())]
     unsaid = set(map(id, more))
     for size in (1, 2, 3):

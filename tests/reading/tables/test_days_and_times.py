@@ -65,10 +65,23 @@ def test_days_without_a_year_keep_their_day_of_the_month(day):
         "9999-12-31",
         "10-01-10",
         "13月",
+        "1640 m",
+        "2210 m above the sea",
+        "1280℃",
+        "1200 W",
+        "1500元",
+        "1200 s",
     ],
 )
 def test_no_date(cell):
     assert np.isnan(read_day(cell))
+
+
+@pytest.mark.parametrize(
+    "cell", ["2021 May", "2021年", "2019 – 2024", "1950s", "1850 BC", "2019 until today", "2020 spring"]
+)
+def test_words_behind_a_year_may_leave_it_one(cell):
+    assert not np.isnan(read_day(cell))
 
 
 def test_all_months_are_known_by_their_names():
