@@ -40,6 +40,7 @@ from helios.reading.passages import (
 )
 from helios.reading.passages import ROLE as CARD_ROLE
 from training.adapted import AdaptedRecipe, batches_of_like
+from training.distributed import leads
 from training.errors import TrainingError
 from training.log import LogRow
 from training.recipes import Role
@@ -131,6 +132,8 @@ def train_passage_reader(
         if paths:
             recipe.learn([lesson for path in paths for lesson in PassageLesson.read(path)], batch=batch)
             train(recipe, how, out / name, device=device, on_log=on_log)
+    if not leads():
+        return {}
     recipe.save(out / FILE)
     reader = PassageReader(SpanFinder(recipe.base, out / FILE, threads=os.cpu_count() or 1), {}, 0.0)
     pairs = zip(settings.indexes, settings.questions, strict=True)

@@ -34,6 +34,7 @@ from helios.reading.tables.programs import OPS, execute
 from helios.reading.tables.reader import Sheets, plain_programs, table_facts, table_question
 from training.adapted import AdaptedRecipe, batches_of_like
 from training.column_lessons import ColumnLesson, labelled_files, labelled_lessons
+from training.distributed import leads
 from training.log import LogRow
 from training.recipes import Role
 from training.settings import TrainSettings
@@ -83,6 +84,8 @@ def train_table_columns(
     labelled = () if settings.labelled is None else labelled_files(settings.labelled)
     recipe = ColumnRecipe(known, settings, device=device)
     result = train(recipe, settings.train, out / "run", device=device, on_log=on_log)
+    if not leads():
+        return result.scores
     recipe.save(out / FILE)
     card = ModelCard(
         name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",

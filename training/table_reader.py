@@ -32,6 +32,7 @@ from helios.models.card import ModelCard, data_file, write_card
 from helios.models.trees import Trees
 from helios.reading.tables.columns import FILE as COLUMNS
 from helios.reading.tables.columns import ColumnReader
+from helios.reading.tables.programs import OPS
 from helios.reading.tables.reader import (
     DOUBTS,
     EXECUTED,
@@ -388,8 +389,9 @@ def fit_confidence(read: Sequence[Answers]) -> tuple[Confidence, dict[str, float
     features = [one.example.features[at] for one, at in zip(read, best, strict=True)]
     rows = np.array([[log_odds(float(share)), *doubts_of(own)] for share, own in zip(shares, features, strict=True)])
     weights, said = _weights(rows, wanted, sources, decay=DECAY)
-    doubts = dict(zip(DOUBTS, map(float, weights[1:-1]), strict=True))
-    confidence = Confidence(temperature, float(weights[-1]), float(weights[0]), doubts)
+    first, *middle, last = map(float, weights)
+    doubts, ops = dict(zip(DOUBTS, middle, strict=False)), dict(zip(OPS, middle[len(DOUBTS) :], strict=True))
+    confidence = Confidence(temperature, last, first, doubts, ops)
     measured = {"questions": float(len(read))}
     for source in sorted(set(sources)):
         here = np.array([name == source for name in sources])

@@ -1,10 +1,14 @@
 """Tables whose questions say which columns they mean become lessons of the reader of columns."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from helios.models.card import read_card
 from helios.reading.tables.programs import OPS, Op
 from training.column_lessons import ColumnLesson, labelled_files, labelled_lessons
 from training.errors import TrainingError
@@ -92,3 +96,19 @@ def test_the_tables_that_come_with_the_recipes_can_all_be_learned_from():
     said = (COLUMNS / "README.md").read_text("utf-8")
     assert f"{len(tables):,} tables" in said and f"{asked:,} questions" in said
     assert {one.programs[0][0] for one in lessons if one.programs} == set(range(len(OPS)))
+
+
+@pytest.mark.slow
+def test_two_processes_write_one_card(tmp_path):
+    write(tmp_path / "a", VISITS, KEYS)
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "helios.cli",
+        "train", "table-columns", "--out", str(tmp_path / "out"), "indexes=[]", f"labelled={tmp_path / 'a'}", "train.epochs=1",
+        "train.accumulate=2", "train.evaluate_first=false", "limit=0", "made=0",
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    card = read_card(tmp_path / "out", "table-columns")
+    card.check(tmp_path / "out")

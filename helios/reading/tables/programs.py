@@ -340,7 +340,7 @@ def _difference(program: Program) -> Result | None:
     if column.kind is Kind.TIME:
         clock = has_clock_times(column.cells)
         if clock and program.order >= 0 and values[1] < values[0]:
-            value = values[1] + DAY_MINUTES - values[0]  # a shift from 22:00 to 06:00
+            value = min(value, DAY_MINUTES - value)  # a shift from 22:00 to 06:00; due at 5:30, there at 6:10
         return Result((f"{number_text(value)} minutes" if clock else as_long_as(value),), tuple(cells), value)
     return Result((number_text(value),), tuple(cells), value)
 

@@ -1,7 +1,7 @@
 """The reader of tables: the likeliest program over the tables of the evidence, its answer, and how sure it is."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,7 @@ from helios.reading.tables.matching import few_values, question_words
 from helios.reading.tables.months import months_asked, with_months
 from helios.reading.tables.naming import with_names
 from helios.reading.tables.others import Others
-from helios.reading.tables.programs import COMPUTING, Program, Result, execute
+from helios.reading.tables.programs import COMPUTING, OPS, Program, Result, execute
 from helios.reading.tables.series import down_the_page
 from helios.reading.tables.sheet import Place, Sheet
 from helios.reading.tables.stacks import Stacks
@@ -285,11 +285,14 @@ class Confidence:
     """Weight of the log-odds of the share."""
     doubts: Mapping[str, float]
     """Weights of features, by name (`DOUBTS`)."""
+    ops: Mapping[str, float] = field(default_factory=dict)
+    """Weights of operations: a yes or no is right more often by chance than a name."""
 
     def of(self, share: float, features: FloatArray) -> float:
         """The chance of an answer with this share whose best program has these features."""
         said = self.intercept + self.share * log_odds(share)
         said += sum(weight * float(features[FEATURES.index(name)]) for name, weight in self.doubts.items())
+        said += self.ops.get(OPS[int(features[FEATURES.index("op")])], 0.0)
         return float(1 / (1 + np.exp(-said)))
 
 
@@ -300,8 +303,9 @@ def log_odds(share: float) -> float:
 
 
 def doubts_of(features: FloatArray) -> list[float]:
-    """What a confidence is read from beside the share (`DOUBTS`)."""
-    return [float(features[FEATURES.index(name)]) for name in DOUBTS]
+    """What a confidence is read from beside the share: `DOUBTS`, and which of the operations it is."""
+    done = int(features[FEATURES.index("op")])
+    return [*(float(features[FEATURES.index(name)]) for name in DOUBTS), *(float(at == done) for at in range(len(OPS)))]
 
 
 @dataclass(frozen=True, slots=True)
