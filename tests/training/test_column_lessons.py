@@ -103,8 +103,8 @@ def test_two_processes_write_one_card(tmp_path):
     write(tmp_path / "a", VISITS, KEYS)
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "helios.cli",
-        "train", "table-columns", "--out", str(tmp_path / "out"), "indexes=[]", f"labelled={tmp_path / 'a'}", "train.epochs=1",
-        "train.accumulate=2", "train.evaluate_first=false", "limit=0", "made=0",
+        "train", "table-columns", "--out", str(tmp_path / "out"), "indexes=[]", f"labelled={tmp_path / 'a'}",
+        "train.epochs=1", "train.accumulate=2", "train.evaluate_first=false", "limit=0", "made=0",
     ]  # fmt: skip
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"}
