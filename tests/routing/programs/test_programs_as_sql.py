@@ -169,7 +169,7 @@ def test_a_database_that_is_too_large_is_not_read(yard, monkeypatch):
 
 
 def test_a_question_that_shares_no_word_with_the_columns_finds_them(yard, encoder):
-    best = ProgramFormulator(encoder).formulate("which catch was the heaviest?", yard)[0]
+    best = ProgramFormulator(encoder).formulate("what kind of fish was the heaviest catch?", yard)[0]
     assert yard.execute(best.query).rows == (("herring",),)
 
 
