@@ -10,13 +10,14 @@ answer is what a question's rows and columns give (`training.column_lessons`): i
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from helios.errors import HeliosError
 from helios.reading.tables.matching import Match
 from helios.reading.tables.programs import OPS, Op, Program, Result, execute
 from helios.reading.tables.reader import answer_text
@@ -34,24 +35,41 @@ def main(
     together: Annotated[int, typer.Option(min=1, help="Files of the set whose tables lie in one folder.")] = 1,
 ) -> None:
     """Write folders and questions."""
+    try:
+        folders, asked = write_folders(labelled, out, together=together)
+    except HeliosError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{folders} folders and {asked} questions in {out}")
+
+
+def write_folders(labelled: Path, out: Path, *, together: int = 1) -> tuple[int, int]:
+    """Write the folders of a set; returns how many they are, and their questions. TrainingError for a file that is not
+    as `training.column_lessons` says, or whose questions name no rows."""
     paths = labelled_files(labelled)
-    asked = 0
     groups = [paths[first : first + together] for first in range(0, len(paths), together)]
+    asked = 0
     for group in groups:
         folder = out / f"{labelled.name}-{group[0].stem}"
-        records = [record for path in group for record in _written(path, folder / "files")]
-        lines = [
-            json.dumps({"id": f"{folder.name}-{at:03}"} | one, ensure_ascii=False) for at, one in enumerate(records, 1)
-        ]
+        records = [record for path in group for record in _of_file(path, folder / "files")]
+        named = [{"id": f"{folder.name}-{at:03}"} | one for at, one in enumerate(records, 1)]
+        lines = [json.dumps(one, ensure_ascii=False) for one in named]
         (folder / "questions.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         asked += len(records)
-    typer.echo(f"{len(groups)} folders and {asked} questions in {out}")
+    return len(groups), asked
 
 
-def _written(path: Path, files: Path) -> Iterator[dict[str, Any]]:
+def _of_file(path: Path, files: Path) -> list[dict[str, Any]]:
+    try:
+        return list(_written(json.loads(path.read_text(encoding="utf-8")), files))
+    except (LookupError, TypeError, ValueError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise TrainingError(f"{path}: {what}; training/column_lessons.py says what a file must hold") from error
+
+
+def _written(world: Mapping[str, Any], files: Path) -> Iterator[dict[str, Any]]:
     """Write the tables of a file, and give their questions."""
     files.mkdir(parents=True, exist_ok=True)
-    world = json.loads(path.read_text(encoding="utf-8"))
     for table in world["tables"]:
         name = f"{_NOT_IN_NAMES.sub('-', table['title'])}.csv"
         with (files / name).open("w", newline="", encoding="utf-8") as file:
@@ -73,6 +91,8 @@ def answer_of(asked: Sequence[Any], headers: Sequence[str], sheet: Sheet) -> Res
         raise TrainingError(f"{asked[0]}: the rows are missing; training/column_lessons.py says where they stand")
     op, column, order, down, where = program_of(asked, headers)
     rows = range(1, sheet.size + 1) if asked[6] is None else asked[6]
+    if any(not 1 <= row <= sheet.size for row in rows):
+        raise TrainingError(f"{asked[0]}: row {max(rows)} of a table of {sheet.size} rows; rows are numbered from 1")
     if not rows and OPS[op] is not Op.WHETHER:
         return None
     compared = OPS[op] is Op.WHETHER and column >= 0

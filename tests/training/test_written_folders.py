@@ -31,6 +31,17 @@ FLEET = {
 }  # fmt: skip
 
 
+def asking(question):
+    """A file with one table and one question."""
+    return json.dumps({"language": "en", "tables": [FLEET | {"questions": [question]}]})
+
+
+def run(*arguments):
+    app = typer.Typer()
+    app.command()(main)
+    return CliRunner().invoke(app, arguments)
+
+
 @pytest.mark.parametrize(
     ("asked", "items"),
     [
@@ -77,10 +88,8 @@ def test_folders_are_written_with_their_questions(tmp_path):
         path = tmp_path / "hire" / f"{number:02}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(world))
-    app = typer.Typer()
-    app.command()(main)
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, [str(tmp_path / "hire"), "--out", str(out), "--together", "2"])
+    done = run(str(tmp_path / "hire"), "--out", str(out), "--together", "2")
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in out.iterdir()) == ["hire-00", "hire-02"]
     assert sorted(path.name for path in (out / "hire-00" / "files").iterdir()) == [
@@ -92,3 +101,27 @@ def test_folders_are_written_with_their_questions(tmp_path):
     assert [one["answer"] for one in records] == [[["Heron"], ["Kingcup"]], [["yes"]], [["no"]], []]
     assert records[0]["evidence"] == [{"file": "Fleet- hire-2.csv", "contains": []}]
     assert len({one["id"] for one in records}) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "training/column_lessons.py says"),
+        ('{"world": "x", "language": "en"}', "lacks 'tables'"),
+        (asking(["who?", "lookup", "Boat", None, None, [], [9]]), "row 9 of a table of 3 rows"),
+        (asking(["who?", "lookup", "Boat", None, None, []]), "the rows are missing"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path, text, said):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "01.json").write_text(text)
+    done = run(str(tmp_path / "set"), "--out", str(tmp_path / "out"))
+    assert done.exit_code == 1
+    assert "01.json" in done.output or "who?" in done.output
+    assert said in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_folder_without_files_is_named(tmp_path):
+    done = run(str(tmp_path), "--out", str(tmp_path / "out"))
+    assert (done.exit_code, "no .json file" in done.output) == (1, True)
