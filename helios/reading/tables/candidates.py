@@ -134,8 +134,8 @@ def asked_table(
 def programs_of(table: AskedTable, heard: Heard = NOTHING) -> TablePrograms:
     """Every program of a table that the question's words may mean, and what the reader of columns hears in it."""
     reading, sheet, matches, sets = table.reading, table.sheet, table.matches, table.sets
-    if heard != NOTHING:
-        more = tuple(heard_matches(heard, matches, reading.words, reading.vectors, sheet, table.values))
+    more = tuple(heard_matches(heard, matches, reading.words, reading.vectors, sheet, table.values))
+    if more or not heard.ops.isdisjoint(PAIRING):
         sets = tuple(match_sets(matches, reading, sheet, heard=heard, more=more))
         matches = (*matches, *more)
     parts = np.array(list(_programs(sets, reading, sheet, heard)) or np.zeros((0, 6)), np.int64)
@@ -164,9 +164,9 @@ def match_sets(
     two = two or not heard.ops.isdisjoint(PAIRING)
     found: list[tuple[float, tuple[Match, ...]]] = [(0.0, ())]
     unsaid = set(map(id, more))
+    every, few = [*matches, *more], [*[m for m in matches if m.words][:8], *more[:MOST_HEARD]]
     for size in (1, 2, 3):
-        few = [*[m for m in matches if m.words][:8], *more[:MOST_HEARD]]
-        for chosen in combinations([*matches, *more] if size < 3 else few, size):
+        for chosen in combinations(every if size < 3 else few, size):
             said = [match.words for match in chosen]
             if size > 1 and (len(frozenset.union(*said)) < sum(map(len, said)) or any(m.column < 0 for m in chosen)):
                 continue

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from helios.models.encoder import TokenVectors
 from helios.reading.tables.columns import ColumnReading
 from helios.reading.tables.compared import beside
-from helios.reading.tables.matching import SAID_NEAR, Match, Word, empty_cells, is_flag, said_yes
+from helios.reading.tables.matching import Match, Word, empty_cells, is_flag, like, said_near, said_yes
 from helios.reading.tables.programs import OPS, Op
 from helios.reading.tables.sheet import Kind, Sheet
 
@@ -78,14 +78,10 @@ def _nearest(
     at: int, words: Sequence[Word], question: TokenVectors, sheet: Sheet,
     values: Sequence[tuple[int, int, TokenVectors]],
 ) -> Iterator[Match]:  # fmt: skip
-    column, found = sheet.columns[at], list[tuple[float, int, NDArray[np.float32]]]()
+    found: list[tuple[float, int, NDArray[np.float32]]] = []
     for owner, key, vectors in values:
         if owner == at and len(vectors.vectors) and len(question.vectors):
             similar = vectors.vectors @ question.vectors.T
             found.append((float(similar.max(axis=1).mean()), key, similar.max(axis=0)))
     for near, key, similar in sorted(found, key=lambda one: -one[0])[:MOST_VALUES]:
-        spans = question.spans[similar >= SAID_NEAR]
-        said = (n for n, word in enumerate(words) if ((spans[:, 0] < word.end) & (spans[:, 1] > word.start)).any())
-        rows = column.keys == key
-        text = f"{column.header} is like {column.cells[int(np.argmax(rows))]}"
-        yield Match(at, rows, frozenset(n for n in said if not words[n].stop), near, 1, "≈", text)
+        yield like(sheet, at, key, near, said_near(words, question, similar))

@@ -348,11 +348,21 @@ def near_matches(
             if near >= NEAR and near > best.get(column, (0.0,))[0]:
                 best[column] = (near, key, similar.max(axis=0))
     for column, (near, key, similar) in sorted(best.items(), key=lambda item: -item[1][0])[:MOST_NEAR]:
-        spans = question.spans[similar >= SAID_NEAR]
-        said = (at for at, word in enumerate(words) if ((spans[:, 0] < word.end) & (spans[:, 1] > word.start)).any())
-        rows = sheet.columns[column].keys == key
-        text = f"{sheet.columns[column].header} is like {sheet.columns[column].cells[int(np.argmax(rows))]}"
-        yield Match(column, rows, frozenset(at for at in said if not words[at].stop), near, 1, "≈", text)
+        yield like(sheet, column, key, near, said_near(words, question, similar))
+
+
+def said_near(words: Sequence[Word], question: TokenVectors, similar: NDArray[np.float32]) -> frozenset[int]:
+    """The words that are near a value; `similar` says how near each token of the question is."""
+    spans = question.spans[similar >= SAID_NEAR]
+    said = (at for at, word in enumerate(words) if ((spans[:, 0] < word.end) & (spans[:, 1] > word.start)).any())
+    return frozenset(at for at in said if not words[at].stop)
+
+
+def like(sheet: Sheet, column: int, key: int, near: float, said: frozenset[int]) -> Match:
+    """The rows with a value that is near to what the question says."""
+    rows = sheet.columns[column].keys == key
+    text = f"{sheet.columns[column].header} is like {sheet.columns[column].cells[int(np.argmax(rows))]}"
+    return Match(column, rows, said, near, 1, "≈", text)
 
 
 def is_flag(column: SheetColumn) -> bool:
