@@ -21,6 +21,7 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -37,6 +38,7 @@ from helios.reading.extractive import ExtractiveReader
 from helios.reading.rivals import FILE as RIVALS_FILE
 from helios.reading.rivals import RIVALS, Rival, RivalReader
 from training.answer_rivals import RivalLesson, RivalRecipe, RivalSettings
+from training.distributed import World, world
 from training.errors import TrainingError
 from training.log import LogRow
 from training.recipes import Role
@@ -100,16 +102,24 @@ def train_answer_choice(
     def progress(done: int) -> None:
         on_log(LogRow(done, 0, time.monotonic() - started, {"questions asked": done}))
 
-    lists = _asked(settings, out / LISTS, progress)
-    shares = dict(zip(names, settings.shares or [1.0] * len(names), strict=True))
-    read = [one for one in lists if shares[one.source] > 0]
-    sources = sorted({one.source for one in read})
-    parts = [sources[number :: settings.parts] for number in range(min(settings.parts, len(sources)))]
+    with world(torch.device(device)) as here:
+        if here.leads:
+            _ask(settings, out / LISTS, progress)
+        here.share(None)  # the others read what the leader wrote
+        lists = read_lists(out / LISTS)
+        shares = dict(zip(names, settings.shares or [1.0] * len(names), strict=True))
+        read = [one for one in lists if shares[one.source] > 0]
+        sources = sorted({one.source for one in read})
+        parts = [sources[number :: settings.parts] for number in range(min(settings.parts, len(sources)))]
+        for number, part in enumerate(parts):
+            others = [one for one in lists if one.source not in part]
+            _train(others, settings, out / f"part-{number}", here, device, on_log)
+        _train(lists, settings, out, here, device, on_log)
+        if not here.leads:
+            return {}
     for number, part in enumerate(parts):
-        others = [one for one in lists if one.source not in part]
-        reader = _trained(others, settings, out / f"part-{number}", device, on_log)
+        reader = _reader(out / f"part-{number}")
         read = [_read(one, reader) if one.source in part else one for one in read]
-    _trained(lists, settings, out, device, on_log)
     trees = Trees.of(fit_choice(read, settings, shares))
     trees.save(out / TREES)
     scores = left_out(read, settings, shares)
@@ -140,17 +150,17 @@ def _named(settings: AnswerChoiceSettings) -> list[str]:
     return names
 
 
-def _asked(settings: AnswerChoiceSettings, path: Path, progress: Callable[[int], None]) -> list[AnswerList]:
-    """The lists of all sources, from the file where they are kept."""
-    if not path.is_file():
-        found: list[AnswerList] = []
-        for index, questions in zip(settings.indexes, settings.questions, strict=True):
-            for one in lists_of(index, questions, settings):
-                found.append(one)
-                if len(found) % 50 == 0:
-                    progress(len(found))
-        write_lists(path, found)
-    return read_lists(path)
+def _ask(settings: AnswerChoiceSettings, path: Path, progress: Callable[[int], None]) -> None:
+    """Write the lists of all sources, unless a run before has kept them."""
+    if path.is_file():
+        return
+    found: list[AnswerList] = []
+    for index, questions in zip(settings.indexes, settings.questions, strict=True):
+        for one in lists_of(index, questions, settings):
+            found.append(one)
+            if len(found) % 50 == 0:
+                progress(len(found))
+    write_lists(path, found)
 
 
 def lists_of(
@@ -204,16 +214,21 @@ def read_lists(path: Path) -> list[AnswerList]:
     ]  # fmt: skip
 
 
-def _trained(
-    lists: Sequence[AnswerList], settings: AnswerChoiceSettings, out: Path, device: Any,
+def _train(
+    lists: Sequence[AnswerList], settings: AnswerChoiceSettings, out: Path, here: World, device: Any,
     on_log: Callable[[LogRow], None],
-) -> RivalReader:  # fmt: skip
-    """A reader of rivals that has learned from some lists; one that was trained before is not trained again."""
+) -> None:  # fmt: skip
+    """A reader of rivals that learns from some lists; one that was trained before is not trained again."""
     if not (out / RIVALS_FILE).is_file():
         recipe = RivalRecipe([one.lesson for one in lists if one.rivals], settings, device=device)
         train(recipe, settings.train, out / "run", device=device, on_log=on_log)
-        recipe.save(out / RIVALS_FILE)
-    return RivalReader(find_base_model(), out / RIVALS_FILE, threads=os.cpu_count() or 1)
+        if here.leads:
+            recipe.save(out / RIVALS_FILE)
+    here.share(None)  # nobody looks for the next before this one is saved
+
+
+def _reader(folder: Path) -> RivalReader:
+    return RivalReader(find_base_model(), folder / RIVALS_FILE, threads=os.cpu_count() or 1)
 
 
 def _read(one: AnswerList, reader: RivalReader) -> AnswerList:

@@ -40,7 +40,7 @@ from helios.reading.passages import (
 )
 from helios.reading.passages import ROLE as CARD_ROLE
 from training.adapted import AdaptedRecipe, batches_of_like
-from training.distributed import leads
+from training.distributed import world
 from training.errors import TrainingError
 from training.log import LogRow
 from training.recipes import Role
@@ -125,15 +125,16 @@ def train_passage_reader(
     recipe = PassageRecipe(settings, device=device)
     if settings.start is not None:
         recipe.begin_from(settings.start)
-    for name, paths, how, batch in (
-        ("before", settings.before, settings.first, settings.first_batch),
-        ("run", settings.lessons, settings.train, settings.batch),
-    ):
-        if paths:
-            recipe.learn([lesson for path in paths for lesson in PassageLesson.read(path)], batch=batch)
-            train(recipe, how, out / name, device=device, on_log=on_log)
-    if not leads():
-        return {}
+    with world(torch.device(device)) as here:  # one for both runs: processes that have parted do not meet again
+        for name, paths, how, batch in (
+            ("before", settings.before, settings.first, settings.first_batch),
+            ("run", settings.lessons, settings.train, settings.batch),
+        ):
+            if paths:
+                recipe.learn([lesson for path in paths for lesson in PassageLesson.read(path)], batch=batch)
+                train(recipe, how, out / name, device=device, on_log=on_log)
+        if not here.leads:
+            return {}
     recipe.save(out / FILE)
     reader = PassageReader(SpanFinder(recipe.base, out / FILE, threads=os.cpu_count() or 1), {}, 0.0)
     pairs = zip(settings.indexes, settings.questions, strict=True)

@@ -34,7 +34,7 @@ from helios.reading.tables.programs import OPS, execute
 from helios.reading.tables.reader import Sheets, plain_programs, table_facts, table_question
 from training.adapted import AdaptedRecipe, batches_of_like
 from training.column_lessons import ColumnLesson, labelled_files, labelled_lessons
-from training.distributed import leads
+from training.distributed import world
 from training.log import LogRow
 from training.recipes import Role
 from training.settings import TrainSettings
@@ -73,19 +73,16 @@ def train_table_columns(
 ) -> Mapping[str, float]:
     """Mine lessons of every index, train, and write the adapter with its card; returns nothing measured."""
     started = time.monotonic()
-    path = out / LESSONS
-    if not path.is_file():
-        found = [lesson for number in range(len(settings.indexes)) for lesson in mine_columns(settings, number)]
-        if settings.labelled is not None:
-            found += labelled_lessons(settings.labelled, seed=settings.train.seed)
-        out.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, "".join(json.dumps(one.record(), ensure_ascii=False) + "\n" for one in found).encode())
-    known = [ColumnLesson.parse(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    with world(torch.device(device)) as here:
+        if here.leads:
+            write_lessons(settings, out / LESSONS)
+        here.share(None)  # the others read what the leader wrote
+        lines = (out / LESSONS).read_text(encoding="utf-8").splitlines()
+        recipe = ColumnRecipe([ColumnLesson.parse(json.loads(line)) for line in lines], settings, device=device)
+        result = train(recipe, settings.train, out / "run", device=device, on_log=on_log)
+        if not here.leads:
+            return result.scores
     labelled = () if settings.labelled is None else labelled_files(settings.labelled)
-    recipe = ColumnRecipe(known, settings, device=device)
-    result = train(recipe, settings.train, out / "run", device=device, on_log=on_log)
-    if not leads():
-        return result.scores
     recipe.save(out / FILE)
     card = ModelCard(
         name=CARD_ROLE, role=CARD_ROLE, base=f"all-MiniLM-L6-v2 ({recipe.base.sha256[:12]})",
@@ -98,6 +95,17 @@ def train_table_columns(
     )  # fmt: skip
     write_card(out, card, weights=[FILE])
     return result.scores
+
+
+def write_lessons(settings: TableColumnsSettings, path: Path) -> None:
+    """Mine the lessons of every index and those of labelled tables, unless a run before has kept them."""
+    if path.is_file():
+        return
+    found = [lesson for number in range(len(settings.indexes)) for lesson in mine_columns(settings, number)]
+    if settings.labelled is not None:
+        found += labelled_lessons(settings.labelled, seed=settings.train.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(json.dumps(one.record(), ensure_ascii=False) + "\n" for one in found).encode())
 
 
 def mine_columns(settings: TableColumnsSettings, number: int) -> Iterator[ColumnLesson]:
