@@ -204,7 +204,7 @@ def write_lists(path: Path, lists: Sequence[AnswerList]) -> None:
 
 def read_lists(path: Path) -> list[AnswerList]:
     """What `write_lists` kept."""
-    records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    records = map(json.loads, path.read_bytes().splitlines())
     return [
         AnswerList(
             source, question, answerable, tuple(Rival(*one) for one in rivals),

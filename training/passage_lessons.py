@@ -87,7 +87,7 @@ def written_lessons(folder: Path) -> Iterator[Record]:
     """Lessons of `questions.jsonl` about the documents of `files`; a question whose words are not found is left out."""
     texts = [(one.source, passage_text(one).text) for one in read_corpus(folder / "files") if isinstance(one, Passage)]
     words = [_words(text) for _, text in texts]
-    for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (folder / "questions.jsonl").read_bytes().splitlines():
         asked = json.loads(line)
         here = [text for source, text in texts if source == asked["file"]]
         right = [(text, spans) for text in here if asked["answer"] and (spans := _spans_of(asked, text))]

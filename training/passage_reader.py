@@ -95,7 +95,7 @@ class PassageLesson:
     def read(cls, path: Path) -> list["PassageLesson"]:
         """Those of a file of JSON lines."""
         found = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_bytes().splitlines():
             record = json.loads(line)
             right = tuple((text, tuple((start, end) for start, end in spans)) for text, spans in record["right"])
             found.append(cls(record["question"], right, tuple(record["wrong"])))

@@ -77,7 +77,7 @@ def train_table_columns(
         if here.leads:
             write_lessons(settings, out / LESSONS)
         here.share(None)  # the others read what the leader wrote
-        lines = (out / LESSONS).read_text(encoding="utf-8").splitlines()
+        lines = (out / LESSONS).read_bytes().splitlines()
         recipe = ColumnRecipe([ColumnLesson.parse(json.loads(line)) for line in lines], settings, device=device)
         result = train(recipe, settings.train, out / "run", device=device, on_log=on_log)
         if not here.leads:

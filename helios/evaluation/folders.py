@@ -102,7 +102,7 @@ class Outcome:
 def read_folder_questions(path: Path) -> list[FolderQuestion]:
     """The questions of a folder; EvaluationError names the line that is none."""
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if not line.strip():
             continue
         try:

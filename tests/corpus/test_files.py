@@ -94,7 +94,7 @@ def test_a_file_that_was_read_in_part_says_so(tmp_path):
 
 
 def test_a_list_can_be_written_and_read(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "t\u2028\x85.csv").write_text("a,b\n1,2\n")  # signs at which a text, but no file of lines, breaks
     files = FileList()
     list(read_corpus(tmp_path, files=files))
     files.write(tmp_path / "files.jsonl")

@@ -102,6 +102,8 @@ def test_a_line_that_is_no_question_is_named(tmp_path):
     path.write_text(json.dumps(QUESTIONS[0]) + "\n{}\n")
     with pytest.raises(EvaluationError, match=r"questions\.jsonl:2"):
         read_folder_questions(path)
+    path.write_text(json.dumps(QUESTIONS[0] | {"question": "How\u2028long?"}, ensure_ascii=False))
+    assert [one.question for one in read_folder_questions(path)] == ["How\u2028long?"]
 
 
 def test_a_summary_of_nothing_has_no_shares():
