@@ -24,14 +24,14 @@ from helios.models.routes import Runtime
 FloatArray = NDArray[np.float32]
 FILE = "rivals.safetensors"
 ROLE = "answer-rivals"
-RIVALS = 12
+RIVALS = 8
 """Answers that are read side by side, if they fit."""
-MAX_TOKENS = 510
-QUESTION_TOKENS, ANSWER_TOKENS, DONE_TOKENS, WHERE_TOKENS, TITLE_TOKENS = 48, 12, 12, 44, 6
+MAX_TOKENS = 448
+QUESTION_TOKENS, ANSWER_TOKENS, DONE_TOKENS, WHERE_TOKENS, TITLE_TOKENS = 48, 12, 12, 26, 6
 SHOWN = 40
 """Characters of a cell that are shown; an answer shows three times as many."""
-AROUND = 80
-"""Characters to each side of an answer in a text that are shown, and the rest of a word that they cut; a third of them
+AROUND = 50
+"""Characters to each side of an answer in a text that are shown, and the rest of a word that they cut; half of them
 where words are not parted."""
 HEADS = {"rival": (2, 1)}
 
@@ -56,7 +56,7 @@ class Rival:
 def _around(text: str, start: int, end: int) -> str:
     """What stands near some characters, in whole words."""
     is_spaced = text.count(" ") * 15 > len(text)  # Chinese is not
-    near = AROUND if is_spaced else AROUND // 3
+    near = AROUND if is_spaced else AROUND // 2
     first, last = max(0, start - near), min(len(text), end + near)
     if is_spaced:
         while first > 0 and not text[first - 1].isspace():

@@ -70,23 +70,18 @@ def test_rivals_say_how_an_answer_comes_about():
 
 
 def test_words_of_a_text_are_shown_with_those_around_them():
-    text = (
-        "Customers are told on the day they leave a machine with us that bikes that nobody fetches within 21 days of "
-        "our message cost two pounds a day to store in the back yard, and that after three months we may sell them."
-    )
+    text = "Bikes that nobody fetches within 21 days of our message cost two pounds a day to store in the back yard."
     start = text.index("two pounds")
     rival = Rival.in_text(text, start, start + len("two pounds"), title="Workshop")
     assert (rival.answer, rival.done, rival.title) == ("two pounds", "text", "Workshop")
-    assert rival.where == text[text.index("machine") :]
+    assert (
+        rival.where == "nobody fetches within 21 days of our message cost two pounds a day to store in the back yard."
+    )
 
 
 def test_less_is_shown_where_words_are_not_parted():
-    text = (
-        "前厅规定："
-        + "客人早到时先请他们在吧台坐下。" * 20
-        + "蛋糕切分费每位八元，自带酒水不收开瓶费。"
-        + "打烊前检查门窗。" * 20
-    )
+    before, after = "客人早到时先请他们在吧台坐下。" * 20, "打烊前检查门窗。" * 20
+    text = f"前厅规定：{before}蛋糕切分费每位八元，自带酒水不收开瓶费。{after}"
     start = text.index("八元")
     rival = Rival.in_text(text, start, start + 2, title="")
     assert "蛋糕切分费每位八元，自带酒水不收开瓶费" in rival.where and len(rival.where) < 60
