@@ -49,13 +49,13 @@ _NAME = re.compile(r"(?:[^\W\d_a-zß-ÿ][\w'’.-]*\s){1,3}[^\W\d_a-zß-ÿ][\w'�
 _LATE = re.compile(
     r"\bnewest\b|\blatest\b|\blast\b|\bmost recent|\byoungest\b|\bshortest[- ](?:serving|standing)|\bfinal\b|"
     r"\bneuest|\bletzte|\bjüngst|zuletzt|derni[eè]r|plus récent|plus jeune|[úu]ltim|más (?:recient|nuev|jov)|"
-    r"最新|最近|最晚|最后",
+    r"最新|最近|最晚|最后|最年轻|(?:年龄|年纪|岁数)[^，。？]{0,4}小",
     re.IGNORECASE,
 )
 _EARLY = re.compile(
     r"\boldest\b|\bearliest\b|\bfirst\b|\blongest\b|\bältest|\bfrüheste?|\berste[rsn]?\b|zuerst|am längsten|"
     r"dienstältest|premi[eè]r|plus (?:ancien|vieux|vieille|vieil)|depuis le plus|primer|más (?:antigu|viej)|más tiempo|"
-    r"最早|最老|最久|最先|最长",
+    r"最早|最老|最久|最先|最长|最年长|(?:年龄|年纪|岁数)[^，。？]{0,4}大",
     re.IGNORECASE,
 )
 _YEARS = frozenset(("year", "since", "jahr", "seit", "année", "depuis", "año", "desde", "年", "年份"))

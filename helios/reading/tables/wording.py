@@ -194,7 +194,7 @@ _BEHIND = (
             rf"{_UNIT}(?:or (?:more|above|over|later|older|after|since|better|higher|newer|longer|larger|bigger)|"
             r"(?:and|or) (?:since|afterwards)\b|onwards?\b|oder (?:mehr|später|länger|höher)|und später|aufwärts|"
             r"ou (?:plus|après)|et (?:après|au-delà)|o (?:más|después)|y después|en adelante|"
-            r"以上|[及或](?:更多|以后|之后))|^[年月日号]?[初底]?(?:起|以来|开始)",
+            r"以上|[及或](?:更多|以后|之后))|^ ?[年月日号]?[初底]?(?:起|以来|开始)",
             re.I,
         ),
     ),
@@ -206,13 +206,15 @@ _BEHIND = (
             re.I,
         ),
     ),
-    (">", re.compile(r"^\w{0,2}(?:以后|之后)")),
-    ("<", re.compile(r"^\w{0,2}(?:以前|之前)")),
+    (">", re.compile(r"^ ?\w{0,2}(?:以后|之后)")),
+    ("<", re.compile(r"^ ?\w{0,2}(?:以前|之前)")),
 )
 _BETWEEN = re.compile(r"\b(?:between|from|zwischen|von|entre|de)\b|在", re.IGNORECASE)
-_AND = re.compile(r"^\s*(?:and|to|und|bis|et|à|y|a|-|–|到|至|和)\s*$", re.IGNORECASE)
+_AND = re.compile(r"^\s*(?:and|to|und|bis|et|à|y|a|-|–|[块元岁斤米]?(?:到|至|和))\s*$", re.IGNORECASE)
+_AND_UNSPACED = re.compile(r"^ ?\w{0,2} ?之间")
+"""What says behind two numbers that they are an interval: 100到200元之间."""
 _LITERAL = re.compile(
-    r"(?<![A-Za-z0-9À-ɏ_.,-])[$€£¥]?\s?(\d[\d.,\u202f\u00a0]*\d|\d)(?![\w]*\d)"
+    r"(?<![A-Za-z0-9À-ɏ_.,-])[$€£¥]?\s?(\d[\d.,\u202f\u00a0]*\d|\d)(?![A-Za-z0-9À-ɏ_]*\d)(?![年月日号时点]\w*\d)"
     r"(?:\s?(?P<scale>k|m|mn|bn|grand|thousand|million|billion|tausend|mille|mil)\b)?",
     re.IGNORECASE,
 )
@@ -247,10 +249,12 @@ _SPELLED = re.compile(
 _UNSPACED_DIGITS = "零一二三四五六七八九"
 _UNSPACED_SCALES = {"十": 10.0, "百": 100.0, "千": 1000.0}
 _UNSPACED_SPELLED = re.compile(
-    r"(?<![第几数前后这那每某同一二两三四五六七八九十百千万零.])(?![十百千万]*[一]?[个些点])[一二两三四五六七八九十百千][一二两三四五六七八九十百千万零]*"
-    r"(?=\s*(?:多|余)?(?:[块元分吨次人件台辆张份名岁米斤升度户盒箱袋瓶支条套]|公斤|公里|小时|分钟|天|以上|以下|[及或]更))"
+    r"(?<![第几数前后这那每某同一二两三四五六七八九十百千万零.])(?![十百千万]*[一]?[个些点])(?:[一二两三四五六七八九十百千][一二两三四五六七八九十百千万零]*"
+    r"(?=\s*(?:多|余)?(?:分(?!之)|[块元吨次人件台辆张份名岁米斤升度户盒箱袋瓶支条套层楼]|公斤|公里|小时|分钟|天|以上|以下|[及或]更))|"
+    r"[一二两三四五六七八九][百千万][一二两三四五六七八九零][一二两三四五六七八九十百千万零]*(?![一二两三四五六七八九十百千万零年]))"
 )
-"""Numbers in Chinese words before a measure; dates and ordinals have others behind them, or words before them."""
+"""Numbers in Chinese words before a measure, and those of three words or more (四千九); dates and ordinals have others
+behind them, or words before them."""
 
 _LESS = (
     "less|fewer|smaller|shorter|lower|cheaper|lighter|younger|slower|nearer|thinner|weaker|colder|cooler|weniger|kleiner|"
@@ -277,6 +281,8 @@ _SOONER = re.compile(
 """Words that compare two days: who is older was born earlier, and what lasts longer began earlier."""
 _THAN_UNSPACED = re.compile(r"比(?=[^，。？\d]{1,10}?(?:[多高晚大长重贵久迟]|(?P<less>[少低早短小轻])))")
 """The word for "than" where it stands before what is compared with: 比约定的晚."""
+_MORE_UNSPACED = re.compile(r"^ ?\w{0,2}?[更还要]?(?:[多高晚大长重贵久]|(?P<less>[少低早短小轻]|便宜))")
+"""What is said behind a number that 比 stands before."""
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -427,7 +433,7 @@ def _comparisons(question: str) -> list[Comparison]:
         start, end, most, scaled = numbers[at + 1] if at + 1 < len(numbers) else (0, 0, 0.0, 1.0)
         before = question[max(0, first - LOOKED_BACK) : first]
         opening = [one.end() for one in _BETWEEN.finditer(before)]
-        opened = bool(opening) and len(before) - opening[-1] <= 3
+        opened = bool(opening) and len(before) - opening[-1] <= 3 or _AND_UNSPACED.match(question[end:])
         if start and opened and _AND.match(question[last:start]):
             own = scale if scale > 1 else scaled
             found += [
@@ -488,6 +494,8 @@ def compared_by(question: str, start: int, end: int) -> tuple[str, int]:
     for operator, pattern in _BEHIND:
         if pattern.match(after):
             return operator, start
+    if before.rstrip().endswith("比") and (than := _MORE_UNSPACED.match(after)):
+        return "<" if than["less"] else ">", start - 1
     for sign, text in _SIGNS:
         said = re.search(
             rf"(?:^|\W|(?<=[㐀-鿿]))({text})\W{{0,3}}(?:(?:the|an?|dem|den|der|el|la|le|les|los)\s)?"

@@ -64,7 +64,7 @@ def test_what_is_asked_for(question, asked):
     [
         ("longest standing tenant", -1), ("our oldest boat", -1), ("the newest member", 1), ("the latest order", 1),
         ("le plus ancien membre", -1), ("el último pedido", 1), ("the dearest keg", 0),
-        ("the first and the last visit", 0),
+        ("the first and the last visit", 0), ("年龄第二大的学员", -1), ("谁最年轻", 1), ("年纪最小的是谁", 1),
     ],
 )  # fmt: skip
 def test_words_of_time_say_which_end_comes_first(question, hint):

@@ -289,12 +289,36 @@ def test_two_things_that_are_compared(question, rivals):
         ("before new year 2026", "<", 2026),
         ("2024年起", ">=", 2024),
         ("到2024年底为止", "<=", 2024),
+        ("到 2026 年以后还在保修期里", ">", 2026),
+        ("原值四万七千五的是哪台", "=", 47500),
+        ("工资不到四千九的有谁", "<", 4900),
+        ("三楼有哪些教室", "=", 3),
+        ("比两千二贵的", ">", 2200),
+        ("比 50 块便宜的有几个", "<", 50),
+        ("百分之五十以上", ">=", 50),
     ],
 )
 def test_what_a_number_is_compared_by_in_other_words(question, operator, number):
     assert (operator, number) in {(one.operator, one.low) for one in wording_of(question).comparisons}
 
 
-@pytest.mark.parametrize("question", ["第一季度", "三个人", "这一次的会议", "五月十二日", "前三名", "一共有几个人"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "第一季度", "三个人", "这一次的会议", "五月十二日", "前三名", "一共有几个人", "二千零二年的", "千万别写",
+        "万一没有", "比去年多了多少",
+    ],
+)  # fmt: skip
 def test_chinese_words_that_are_no_amounts(question):
     assert not wording_of(question).comparisons
+
+
+@pytest.mark.parametrize("question", ["价格在100到200元之间的", "单价100元到200元之间的有", "100至200之间"])
+def test_an_interval_between_chinese_words(question):
+    (comparison,) = wording_of(question).comparisons
+    assert (comparison.operator, comparison.low, comparison.high) == ("between", 100, 200)
+
+
+def test_numbers_of_a_date_are_none_that_is_compared():
+    assert [one.low for one in wording_of("8月19日上午冷柜只有1.6度").comparisons] == [1.6]
+    assert [one.low for one in wording_of("3个班5个人").comparisons] == [3, 5]
