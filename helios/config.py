@@ -357,7 +357,7 @@ class AdvancedRoutingSettings(Section):
     sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
     cypher_confidence: float = Field(default=0.7, ge=0.0, le=1.0)
     tables: bool = True
-    """Also read a database of up to 100,000 cells as tables, for questions that share no word with its columns."""
+    """Also read a database or graph of up to 100,000 cells as tables, whose columns a question need not name."""
     source_seconds: float = Field(default=30.0, gt=0.0)
     """Deadline of one source, with formulation and repairs."""
     evidence: int = Field(default=20, ge=1)

@@ -14,8 +14,8 @@ PARSERS = (
 
 
 def open_generators(likeness: Likeness, *, tables: bool = True) -> dict[Language, Formulator]:
-    """Generators by language; their models are the token encoder, and with `tables` the reader of tables for SQL, where
-    it knows the encoder.
+    """Generators by language; their models are the token encoder, and with `tables` the reader of tables for databases
+    and property graphs, where it knows the encoder.
 
     The parsers of the guards are imported here: threads that import their parts for the first time at the same moment
     would wait for each other.
@@ -26,13 +26,17 @@ def open_generators(likeness: Likeness, *, tables: bool = True) -> dict[Language
     from helios.routing.formulation.cypher_generator import CypherGenerator
     from helios.routing.formulation.generator import SqlGenerator
     from helios.routing.formulation.sparql_generator import SparqlGenerator
+    from helios.routing.formulation.table_cypher import TableCypherGenerator
     from helios.routing.programs.formulator import ProgramFormulator, reads
-    from helios.routing.programs.together import Together
+    from helios.routing.programs.together import AS_TABLES, Together
 
-    written = SqlGenerator()
-    known = tables and reads(likeness.encoder)
+    words: list[Formulator] = [SqlGenerator(), TableCypherGenerator()]
+    if tables and reads(likeness.encoder):
+        programs = ProgramFormulator(likeness.encoder)
+        words = [Together(one, programs) for one in words]
+    over_tables, graph_as_tables = words
     return {
-        Language.SQL: Together(written, ProgramFormulator(likeness.encoder)) if known else written,
+        Language.SQL: over_tables,
         Language.SPARQL: SparqlGenerator.of_encoder(likeness.encoder),
-        Language.CYPHER: CypherGenerator(),
+        Language.CYPHER: Together(CypherGenerator(), graph_as_tables, trust=AS_TABLES, several=True),
     }

@@ -67,6 +67,8 @@ STATES = ("in", "on", "off", "out", "under", "not", "no", "at", "by")
 STATED = frozenset(("status", "stage", "type", "kind", "category", "class", "outcome", "result", "method"))
 """What columns are called that hold one of a few codes."""
 CODED = 0.97
+WRITTEN_AS_STORED = re.compile(r"\w_\w|[a-z][A-Z]")
+"""What shows that a word is a name of the schema: hourly_wage, unitPrice."""
 LONGEST = 6
 FOREIGN_WORD = 0.3
 """How much a word of a table's name counts that another table is called by: registrations of students and courses."""
@@ -113,12 +115,14 @@ def says_when(link: Link, word: str) -> bool:
 def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
     """Spans that name tables and columns by their words."""
     links = []
+    stored = {column.ref.column for column in schema.columns()}
     for start in range(len(tokens)):
-        if tokens[start].quoted or not tokens[start].lemma[0].isalnum():
+        named = tokens[start].quoted and tokens[start].text in stored
+        if (tokens[start].quoted and not named) or not tokens[start].lemma[:1].isalnum():
             continue
         for end in range(start + 1, min(len(tokens), start + LONGEST) + 1):
             span = tokens[start:end]
-            if span[-1].quoted or not span[-1].lemma[0].isalnum():
+            if (span[-1].quoted and not (named and end == start + 1)) or not span[-1].lemma[0].isalnum():
                 break
             if (span[0].small and span[0].lemma not in ("name", "number")) or (
                 span[-1].small and span[-1].lemma != "name"
@@ -128,6 +132,8 @@ def link_schema(tokens: Sequence[Token], schema: SchemaView) -> list[Link]:
                 continue
             plural = {t.lemma for t in span[:-1] if t.lemma != t.text.lower() and not t.possessive}
             words = [t.lemma for t in span if not t.small or t.lemma == "name"]
+            if len(span) == 1 and (named or WRITTEN_AS_STORED.search(span[0].text)):
+                words = list(name_words(span[0].text))
             joint = next((end - i for i in range(end - 1, start, -1) if tokens[i].lemma in INNER - {"name"}), 0)
             tail = [t.lemma for t in span[len(span) - joint + 1 :]] if joint else []
             whole = joint and any(column.words == tuple(t.lemma for t in span) for column in schema.columns())

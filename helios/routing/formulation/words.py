@@ -38,6 +38,13 @@ IRREGULAR = {
     "programme": "program", "licence": "license", "weigh": "weight", "weighs": "weight", "weighing": "weight",
     "weighed": "weight", "gender": "gender", "e-mail": "email", "e-mails": "email",
 }  # fmt: skip
+IN_IE = frozenset((
+    "movies", "cookies", "calories", "zombies", "rookies", "brownies", "smoothies", "hoodies", "selfies", "budgies",
+    "collies", "prairies", "sorties", "brasseries", "patisseries", "rotisseries", "menageries", "coteries", "goalies",
+    "magpies", "neckties", "freebies", "newbies", "veggies", "foodies", "caddies", "pixies", "hippies", "genies",
+    "bookies", "walkies", "birdies", "lassies", "junkies", "indies", "talkies", "pinkies",
+))  # fmt: skip
+"""Plurals of words that end with -ie; other plurals with -ies are of words that end with -y."""
 ABBREVIATIONS = {
     "num": "number", "no": "number", "nbr": "number", "nr": "number", "cnt": "count", "qty": "quantity",
     "amt": "amount", "avg": "average", "max": "maximum", "min": "minimum", "dept": "department", "emp": "employee",
@@ -175,7 +182,7 @@ def lemma(word: str) -> str:
     if word in IRREGULAR:
         return IRREGULAR[word]
     if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
+        return word[:-1] if word in IN_IE else word[:-3] + "y"
     if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes", "zes", "uses")):
         return word[:-2] if not word.endswith("uses") else word[:-1]
     if len(word) > 5 and word.endswith("oes"):

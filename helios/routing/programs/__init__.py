@@ -1,4 +1,4 @@
-"""Questions to SQL by the reader of tables: a small database is read as a folder of tables is.
+"""Questions to SQL and Cypher by the reader of tables: a small database or graph is read as a folder of tables is.
 
-tables of the database → the likeliest programs over them (`helios.reading.tables`) → plans → SQL, checked by running it
+its tables → the likeliest programs over them (`helios.reading.tables`) → plans → queries, checked by running them
 """

@@ -1,4 +1,4 @@
-"""The likeliest programs over a small database's tables, as queries.
+"""The likeliest programs over the tables of a small database, or of a property graph, as queries.
 
 A program's result is known before its query is written. A query is kept only where the source gives the same: what SQL
 compares or adds otherwise than the reader of tables is left out.
@@ -11,17 +11,17 @@ from threading import Lock
 from time import monotonic
 
 from helios.errors import ModelError, SourceError
-from helios.executors.base import Language, NativeQuery, ResultSet
+from helios.executors.base import NativeQuery, ResultSet
 from helios.models.card import read_card
 from helios.models.encoder import TokenEncoder
 from helios.reading.tables.programs import Program, Result
 from helios.reading.tables.reader import ROLE, WEIGHTS, Sheets, TableReader, table_question
 from helios.routing.formulation.base import Candidate
-from helios.routing.formulation.sql import render
+from helios.routing.formulation.plan import PlanError
 from helios.routing.programs.compiling import Inexpressible, plan_of
-from helios.routing.programs.stored import StoredTables, text_of
+from helios.routing.programs.stored import StoredTables, Write, as_tables, text_of
 from helios.sources.base import Source
-from helios.sources.descriptor import RelationalSchema
+from helios.sources.descriptor import GraphSchema, RelationalSchema
 from helios.types import Evidence
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ FRESH = 300.0
 class _Kept:
     """The tables of a source, None for one that is too large or cannot be read, and when they were read."""
 
-    schema: RelationalSchema
+    schema: RelationalSchema | GraphSchema
+    write: Write
     stored: StoredTables | None
     reader: TableReader | None
     read: float
@@ -69,7 +70,7 @@ class ProgramFormulator:
         Raises ModelError where the packaged reader of tables was made for another encoder.
         """
         schema = source.descriptor().schema
-        if not isinstance(schema, RelationalSchema):
+        if not isinstance(schema, RelationalSchema | GraphSchema):
             return []
         with self._lock:
             own = self._reading.setdefault(source.name, Lock())
@@ -94,19 +95,19 @@ class ProgramFormulator:
         references = kept.reader.sheets.joins.references(program.sheet.table.table_id)
         try:
             plan = plan_of(program, kept.stored, references)
-            query = NativeQuery(Language.SQL, render(plan, kept.schema.dialect))
+            query = kept.write(plan)
             return query if says(source.execute(query), result) else None
-        except (Inexpressible, SourceError) as error:
+        except (Inexpressible, PlanError, SourceError) as error:
             log.debug("the program %s is no query: %s", program, error)
             return None
 
-    def _tables(self, source: Source, schema: RelationalSchema) -> _Kept:
+    def _tables(self, source: Source, schema: RelationalSchema | GraphSchema) -> _Kept:
         """The tables as they were not long ago."""
         kept = self._kept.get(source.name)
         if kept is None or kept.schema != schema or monotonic() - kept.read > FRESH:
             stored = _read(source, schema)
             reader = None if stored is None else self._over(Sheets(stored, self.encoder))
-            kept = self._kept[source.name] = _Kept(schema, stored, reader, monotonic())
+            kept = self._kept[source.name] = _Kept(schema, as_tables(schema)[1], stored, reader, monotonic())
         return kept
 
     def _over(self, sheets: Sheets) -> TableReader:
@@ -117,7 +118,7 @@ class ProgramFormulator:
             return self._reader.over(sheets)
 
 
-def _read(source: Source, schema: RelationalSchema) -> StoredTables | None:
+def _read(source: Source, schema: RelationalSchema | GraphSchema) -> StoredTables | None:
     try:
         return StoredTables.of(source, schema)
     except SourceError as error:

@@ -1,18 +1,22 @@
-"""The tables of a small database in memory, as the reader of tables takes them, with the values as they are stored."""
+"""The tables of a small database or graph in memory, as the reader of tables takes them, with the values as stored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from helios.executors.base import Deadline, Executing, Language, Limits, NativeQuery
 from helios.executors.values import Value
+from helios.routing.formulation.cypher import render_cypher
+from helios.routing.formulation.graph_tables import GraphTables
 from helios.routing.formulation.plan import ColumnRef, Plan, Term
 from helios.routing.formulation.sql import render
-from helios.sources.descriptor import RelationalSchema, TableSchema
+from helios.sources.descriptor import GraphSchema, RelationalSchema, TableSchema
 from helios.types import Table
 
 MOST_TABLES = 60
 MOST_CELLS = 100_000
 """Cells of all tables together; a larger database is not read."""
+Write = Callable[[Plan], NativeQuery]
+"""How plans are written in the language of a source."""
 LIMITS = Limits(timeout=5.0, max_rows=MOST_CELLS, max_bytes=16 * 2**20)
 """Of the query that reads a table; all together have as many seconds."""
 
@@ -27,11 +31,12 @@ class StoredTables:
     texts: Mapping[str, Table]
 
     @classmethod
-    def of(cls, source: Executing, schema: RelationalSchema) -> "StoredTables | None":
+    def of(cls, source: Executing, schema: RelationalSchema | GraphSchema) -> "StoredTables | None":
         """All tables, read through the source's guard; None for a database with more than is kept in memory.
 
         Views are left out: they say again what tables say. Raises SourceError where a table cannot be read.
         """
+        schema, write = as_tables(schema)
         columns = {table.name: _seen(table) for table in schema.tables if not table.view and _seen(table)}
         known = sum((table.row_count or 0) * len(columns.get(table.name, ())) for table in schema.tables)
         if not columns or len(columns) > MOST_TABLES or known > MOST_CELLS:
@@ -41,7 +46,7 @@ class StoredTables:
         for name, own in columns.items():
             plan = Plan(name, tuple(Term(ColumnRef(name, column)) for column in own))
             limits = LIMITS.model_copy(update={"timeout": deadline.left()})
-            found = source.execute(NativeQuery(Language.SQL, render(plan, schema.dialect)), limits)
+            found = source.execute(write(plan), limits)
             cells += len(found) * len(own)
             if found.truncated is not None or cells > MOST_CELLS:
                 return None
@@ -68,6 +73,15 @@ class StoredTables:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+
+def as_tables(schema: RelationalSchema | GraphSchema) -> tuple[RelationalSchema, Write]:
+    """The tables of a source, and how plans over them are written; a graph's nodes are given by their ids."""
+    if isinstance(schema, RelationalSchema):
+        dialect = schema.dialect
+        return schema, lambda plan: NativeQuery(Language.SQL, render(plan, dialect))
+    tables = GraphTables.of(schema)
+    return tables.schema, lambda plan: render_cypher(plan, tables, keys=True)
 
 
 def _seen(table: TableSchema) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""What is written from the words of a question and what the reader of tables computes, side by side.
+"""What two readers make of a question, side by side.
 
 Words of tables and columns lead the generator to joins, groups and several columns; the reader of tables finds columns
-that share no word with the question. Where both give the same rows, nearly all are right. Where they differ one of them
-is right, or neither: each says how likely it is right alone, and the chances follow from that.
+that share no word with the question; a property graph is read as a pattern, and as tables. Where both give the same
+rows, nearly all are right. Where they differ one of them is right, or neither: each says how likely it is right alone,
+and the chances follow from that.
 """
 
 import logging
@@ -16,10 +17,13 @@ from helios.sources.base import Source
 log = logging.getLogger(__name__)
 
 SURE = 0.9
-"""Confidence of a written query from which nothing else is computed; nor is it where that gives several columns."""
+"""Confidence of the first reader from which the second is not asked."""
 ELSEWHERE = 0.8
 """Of what the reader of tables says of its programs: it learned from folders, and a database is asked for several
 columns more often. Chosen on the databases that were read."""
+AS_TABLES = 0.7
+"""Of what is said of a property graph's queries as tables, which was learned from databases. Chosen on the graphs that
+were read."""
 SEVERAL = "columns"
 """The feature of a written query that says how many columns it gives (`helios.routing.formulation.features`)."""
 
@@ -27,13 +31,17 @@ SEVERAL = "columns"
 class Together:
     """Queries of two formulators in one order; threads may share it."""
 
-    def __init__(self, written: Formulator, computed: Formulator) -> None:
-        self.written, self.computed = written, computed
+    def __init__(
+        self, written: Formulator, computed: Formulator, *, trust: float = ELSEWHERE, several: bool = False
+    ) -> None:
+        """`trust`: what the confidence of the second is worth; `several`: whether it can give several columns, if not
+        it is not asked where the first gives them."""
+        self.written, self.computed, self.trust, self.several = written, computed, trust, several
 
     def formulate(self, question: str, source: Source) -> list[Candidate]:
         """Queries best first, each with the chance that is left to it by the others."""
         written = list(self.written.formulate(question, source))
-        if written and (written[0].confidence >= SURE or asks_for_several(written[0])):
+        if written and (written[0].confidence >= SURE or (not self.several and asks_for_several(written[0]))):
             return written
         computed = self._computed(question, source)
         if not computed:
@@ -44,9 +52,9 @@ class Together:
         try:
             found = self.computed.formulate(question, source)
         except Exception as error:  # noqa: BLE001 - what goes wrong here must not cost the written queries
-            log.error("%s could not be read as tables", source.name, exc_info=error)
+            log.error("%s could not be read another way", source.name, exc_info=error)
             return []
-        return [replace(one, confidence=ELSEWHERE * one.confidence) for one in found]
+        return [replace(one, confidence=self.trust * one.confidence) for one in found]
 
 
 def asks_for_several(written: Candidate) -> bool:

@@ -169,6 +169,23 @@ def test_who_of_two_kinds_of_people(tmp_path, generator, question, name):
         assert opened["boilers"].execute(best.query).rows == (name,)
 
 
+@pytest.mark.parametrize(
+    "question", ["Which movies have a rentalFee above 4?", "Which movies have a 'rentalFee' of more than 4?",
+                 "List the movies whose rentalFee is greater than 4"],
+)  # fmt: skip
+def test_a_name_as_it_is_stored_is_that_column(tmp_path, generator, question):
+    with closing(sqlite3.connect(tmp_path / "rental.sqlite")) as connection:
+        connection.executescript("""
+            CREATE TABLE Movie (movieId INTEGER PRIMARY KEY, title TEXT, rentalFee REAL);
+            CREATE TABLE Fee (feeId INTEGER PRIMARY KEY, amount REAL);
+            INSERT INTO Movie VALUES (1, 'Low Tide', 3.5), (2, 'The Lamp', 4.5);
+            INSERT INTO Fee VALUES (1, 9.0);
+        """)
+    with registered(tmp_path, [tmp_path / "rental.sqlite"]) as opened:
+        best = generator.formulate(question, opened["rental"])[0]
+        assert opened["rental"].execute(best.query).rows == (("The Lamp",),), best.query.text
+
+
 def test_an_order_by_what_no_column_holds_is_doubted(tmp_path, generator):
     with closing(sqlite3.connect(tmp_path / "club.sqlite")) as connection:
         connection.executescript("CREATE TABLE pupils (id INTEGER PRIMARY KEY, last_name TEXT, first_name TEXT)")

@@ -10,7 +10,7 @@ from helios.routing.formulation.words import lemma, name_words, similarity, toke
     [
         ("cities", "city"), ("boxes", "box"), ("classes", "class"), ("status", "status"), ("people", "person"),
         ("has", "have"), ("gas", "gas"), ("IDs", "id"), ("nationalities", "nationality"), ("diagnoses", "diagnosis"),
-        ("heroes", "hero"),
+        ("heroes", "hero"), ("movies", "movie"), ("cookies", "cookie"), ("ties", "tie"), ("parties", "party"),
     ],
 )  # fmt: skip
 def test_lemma(word, expected):

@@ -1,6 +1,7 @@
 """Two small graphs of our own and sources over them: a lighthouse register as RDF, a library as a property graph."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from helios.executors.values import Iri, Literal
 from helios.routing.formulation.entity_linking import folded, similarity
 from helios.sources.base import ValueHit
 from helios.sources.descriptor import Column, Descriptor, GraphSchema, NodeLabel, RdfSchema, RdfTerm, RelationshipType
+from helios.sources.graph_import import import_graph
+from helios.sources.property_graph import PropertyGraphSource
 
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 DESCRIPTION = "http://schema.org/description"
@@ -162,3 +165,25 @@ def register() -> SmallRdf:
 def library() -> SmallLibrary:
     pytest.importorskip("ladybug")
     return SmallLibrary()
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., PropertyGraphSource]]:
+    """Makes a property graph of (id, label, properties) and (start, type, end, properties)."""
+    opened: list[PropertyGraphSource] = []
+
+    def make(nodes: Sequence[tuple[Any, ...]], edges: Sequence[tuple[Any, ...]]) -> PropertyGraphSource:
+        folder = tmp_path_factory.mktemp("graph")
+        records = {
+            "nodes": [{"id": key, "labels": [label], "properties": own} for key, label, own in nodes],
+            "edges": [{"src": a, "dst": b, "type": type_, "properties": own} for a, type_, b, own in edges],
+        }
+        for name, lines in records.items():
+            (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        import_graph(folder / "nodes.jsonl", folder / "edges.jsonl", folder / "graph.ladybug")
+        opened.append(PropertyGraphSource("graph", folder / "graph.ladybug", description=""))
+        return opened[-1]
+
+    yield make
+    for source in opened:
+        source.close()

@@ -1,14 +1,11 @@
 """Questions over a graph whose relationships hold amounts, and whose labels begin as relationships are called."""
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from helios.executors.values import GraphNode
 from helios.routing.formulation.cypher_generator import CypherGenerator
-from helios.sources.graph_import import import_graph
 from helios.sources.property_graph import PropertyGraphSource
 
 NODES = [
@@ -22,20 +19,8 @@ EDGES = [("a", "x", 4.5), ("a", "y", 2.0), ("b", "y", 2.5), ("b", "z", 1.5)]
 
 
 @pytest.fixture(scope="module")
-def rides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PropertyGraphSource]:
-    folder = tmp_path_factory.mktemp("rides")
-    nodes = [{"id": key, "labels": [label], "properties": properties} for key, label, properties in NODES]
-    edges = [{"src": a, "dst": b, "type": "RODE", "properties": {"hours": hours}} for a, b, hours in EDGES]
-    _write(folder / "nodes.jsonl", nodes)
-    _write(folder / "edges.jsonl", edges)
-    import_graph(folder / "nodes.jsonl", folder / "edges.jsonl", folder / "rides.ladybug")
-    source = PropertyGraphSource("rides", folder / "rides.ladybug", description="")
-    yield source
-    source.close()
-
-
-def _write(path: Path, records: list[dict[str, object]]) -> None:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+def rides(imported: Callable[..., PropertyGraphSource]) -> PropertyGraphSource:
+    return imported(NODES, [(a, "RODE", b, {"hours": hours}) for a, b, hours in EDGES])
 
 
 @pytest.mark.parametrize(

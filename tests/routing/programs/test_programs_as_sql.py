@@ -233,6 +233,8 @@ def test_programs_are_not_asked_where_the_words_are_sure_and_give_way_to_several
     two = candidate('SELECT "skp_nm", "home_port" FROM "skipper"', 0.5, columns=1.58)
     assert Together(Fixed(two), computed).formulate("?", yard) == [two] and not computed.asked
     assert Together(Fixed(), computed).formulate("?", yard)[0].confidence == pytest.approx(0.8 * ELSEWHERE)
+    (first, second) = Together(Fixed(two), computed, trust=0.5, several=True).formulate("?", yard)
+    assert {first.query.text, second.query.text} == {two.query.text, computed.candidates[0].query.text}
 
 
 def test_a_table_that_cannot_be_read_costs_no_written_query(yard, encoder):
