@@ -355,7 +355,7 @@ class AdvancedRoutingSettings(Section):
     sql_confidence: float = Field(default=0.65, ge=0.0, le=1.0)
     """Confidence from which SQL made without a language model is run; below it there is keyword evidence."""
     sparql_confidence: float = Field(default=0.5, ge=0.0, le=1.0)
-    cypher_confidence: float = Field(default=0.7, ge=0.0, le=1.0)
+    cypher_confidence: float = Field(default=0.6, ge=0.0, le=1.0)
     tables: bool = True
     """Also read a database or graph of up to 100,000 cells as tables, whose columns a question need not name."""
     source_seconds: float = Field(default=30.0, gt=0.0)
