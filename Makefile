@@ -11,6 +11,8 @@ PROCESSES ?=
 # CI sets it: the tests that take long too (runs of training, crashes, load, bombs, what the pages show).
 SLOW ?=
 CASES ?= 1000
+# The Pythons under which `make wheels` proves the wheel.
+VERSIONS ?= 3.11 3.12 3.13
 SEED ?= 1
 # Checks the page for what keeps people out; only tests use it, and nothing of it is in the package.
 AXE := 4.14.1
@@ -94,21 +96,21 @@ wheel:  ## Build the wheel into dist/, and prove it in a fresh environment
 
 # pyenv's own `python3.13` may be there and say that it is not.
 wheels:  ## The same under each Python from 3.11 to 3.13 that this machine has
-	@set -eu; for version in 3.11 3.12 3.13; do \
+	@set -eu; for version in $(VERSIONS); do \
 		found=; for python in python$$version ~/.pyenv/versions/$$version.*/bin/python; do \
 			if $$python --version > /dev/null 2>&1; then found=$$python; break; fi; done; \
 		if test -n "$$found"; then $(MAKE) --no-print-directory wheel PYTHON=$$found; \
 		else echo "no Python $$version here: the wheel is not proved under it"; fi; \
 	done
 
-# Prints one line per package, so that a slow download does not look like a hang. pip would compile on one processor.
+# Prints one line per package, so that a slow download does not look like a hang. What is imported is compiled then: that
+# is a small part of what is installed.
 define install
 @echo "installing $(1) into $(VENV): the first time this downloads several hundred MB"
 @set -o pipefail; $(PIP) install --no-compile --requirement $(1) | awk '/^ *(Downloading|Using cached) .*\.(whl|tar\.gz) \(/ { \
 	n = split($$2 == "cached" ? $$3 : $$2, path, "/"); sub("%2B", "+", path[n]); \
 	print "  " path[n], $$(NF - 1), $$NF; fflush() } \
 	/^Installing collected packages/ { print "unpacking " NF - 3 " packages"; fflush() }'
-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # some packages hold files that are no Python
 @$(PIP) install --quiet --no-deps --editable .
 @touch $@
 endef

@@ -150,11 +150,16 @@ class GraphReader:
         return estimate if count is None else count
 
     def values(self, schema: GraphSchema) -> Iterator[StoredValue]:
-        """Short texts of all labels, with the nodes that have them."""
+        """Short texts of all labels, with the nodes that have them, and of all types of relationships."""
         for label in schema.labels:
             for column in label.properties:
                 if column.type == "STRING":
                     yield from self._values(label.name, column.name)
+        types = {type_.name: type_ for type_ in schema.relationships}
+        for type_ in types.values():
+            for column in type_.properties:
+                if column.type == "STRING":
+                    yield from self._said_of_relationships(type_.name, column.name)
 
     def _values(self, label: str, column: str) -> Iterator[StoredValue]:
         text = (
@@ -164,6 +169,15 @@ class GraphReader:
         for value, node, nodes in self.rows(text, seconds=VALUES_SECONDS):
             if isinstance(value, str) and value.strip():
                 yield StoredValue((label, column), value, str(node) if nodes == 1 else "")
+
+    def _said_of_relationships(self, type_: str, column: str) -> Iterator[StoredValue]:
+        text = (
+            f"MATCH ()-[r:{name(type_)}]->() WHERE size(r.{name(column)}) <= {MAX_VALUE_LENGTH} "
+            f"RETURN DISTINCT r.{name(column)} AS value LIMIT {MAX_PLACE_VALUES}"
+        )
+        for (value,) in self.rows(text, seconds=VALUES_SECONDS):
+            if isinstance(value, str) and value.strip():
+                yield StoredValue((type_, column), value)
 
     def _node_properties(self, label: str) -> tuple[Column, ...]:
         rows = self.rows(f"MATCH (n:{name(label)}) RETURN n LIMIT {SAMPLE}")

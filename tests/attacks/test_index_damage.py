@@ -25,7 +25,7 @@ from helios.index.manifest import MANIFEST_FILE, Manifest, read_manifest, write_
 from helios.index.snapshot import Snapshot
 
 WORKER = Path(__file__).with_name("damaged_index.py")
-CASES = int(os.environ.get("HELIOS_FUZZ", "50"))
+CASES = int(os.environ.get("HELIOS_FUZZ", "20"))
 SEED = os.environ.get("HELIOS_FUZZ_SEED", "1")
 
 

@@ -63,9 +63,14 @@ class GraphTables:
 
     def find_values(self, source: Source, phrases: Sequence[str]) -> list[ValueHit]:
         """Stored values with the table and the column that hold them."""
-        tables = {label: table for table, label in self.labels.items()}
-        hits = [hit for hit in source.find_values(phrases) if len(hit.place) == 2 and hit.place[0] in tables]
-        return [replace(hit, place=(tables[hit.place[0]], hit.place[1])) for hit in hits]
+        places: dict[str, list[str]] = {}
+        for table, name in (*self.labels.items(), *((table, link.name) for table, link in self.links.items())):
+            places.setdefault(name, []).append(table)
+        return [
+            replace(hit, place=(table, hit.place[1]))
+            for hit in source.find_values(phrases) if len(hit.place) == 2
+            for table in places.get(hit.place[0], ())
+        ]  # fmt: skip
 
     def named(self, plan: Plan, view: SchemaView) -> Plan:
         """A plan that gives nodes by what they are called, where they are called by something."""

@@ -53,9 +53,10 @@ KILNS = [
 ]
 LINKS = [
     ("p1", "THREW", "w1", {"hours": 6}), ("p1", "THREW", "w2", {"hours": 2}), ("p2", "THREW", "w3", {"hours": 4}),
-    ("p3", "THREW", "w4", {"hours": 1}), ("p1", "THREW", "w5", {"hours": 1}), ("w1", "FIRED_IN", "k1", {"cone": 10}),
-    ("w2", "FIRED_IN", "k1", {"cone": 9}), ("w3", "FIRED_IN", "k2", {"cone": 6}),
-    ("w4", "FIRED_IN", "k1", {"cone": 10}), ("p2", "TAUGHT", "p3", {"since": 2021}),
+    ("p3", "THREW", "w4", {"hours": 1}), ("p1", "THREW", "w5", {"hours": 1}),
+    ("w1", "FIRED_IN", "k1", {"cone": 10, "glaze": "celadon"}),
+    ("w2", "FIRED_IN", "k1", {"cone": 9, "glaze": "tenmoku"}), ("w3", "FIRED_IN", "k2", {"cone": 6, "glaze": "shino"}),
+    ("w4", "FIRED_IN", "k1", {"cone": 10, "glaze": "celadon"}), ("p2", "TAUGHT", "p3", {"since": 2021}),
     ("p1", "TAUGHT", "p2", {"since": 2020}),
 ]  # fmt: skip
 ENDS = {"THREW": ("Potter", "Pot"), "FIRED_IN": ("Pot", "Kiln"), "TAUGHT": ("Potter", "Potter")}
@@ -303,6 +304,7 @@ def test_numbers_kept_as_text_lists_and_dates_are_compared_as_what_they_are() ->
         ("How many hours has each potter thrown?", {("Ines Rook", 9), ("Tam Oduya", 4), ("Wil Stent", 1)}),
         ("Which pots cost more than the average pot?", {("Moon jar",), ("Blue ewer",)}),
         ("Which pots have not been fired?", {("Owl cup",)}),
+        ("Which pots have a tenmoku glaze?", {("Ash bowl",)}),
         ("What is the average price of the pots fired in each kiln?", {("Old Bess", 65.0), ("Spark", 85.0)}),
     ],
 )
