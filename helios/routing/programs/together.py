@@ -7,7 +7,7 @@ and the chances follow from that.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from helios.errors import SourceError
@@ -18,22 +18,29 @@ log = logging.getLogger(__name__)
 
 SURE = 0.9
 """Confidence of the first reader from which the second is not asked."""
-ELSEWHERE = 0.8
-"""Of what the reader of tables says of its programs: it learned from folders, and a database is asked for several
-columns more often. Chosen on the databases that were read."""
-AS_TABLES = 0.7
-"""Of what is said of a property graph's queries as tables, which was learned from databases. Chosen on the graphs that
-were read."""
 SEVERAL = "columns"
 """The feature of a written query that says how many columns it gives (`helios.routing.formulation.features`)."""
+
+
+def of_programs(chance: float) -> float:
+    """What the chance of a program is worth that the reader of tables computes: it learned from folders, and of a
+    database middling ones are right less often than it says. Fitted to the databases that were read."""
+    return 0.9 * chance**2
+
+
+def as_tables(chance: float) -> float:
+    """The same of a property graph's query as tables, whose chance was learned from databases. Chosen on the graphs
+    that were read."""
+    return 0.65 * chance
 
 
 class Together:
     """Queries of two formulators in one order; threads may share it."""
 
     def __init__(
-        self, written: Formulator, computed: Formulator, *, trust: float = ELSEWHERE, several: bool = False
-    ) -> None:
+        self, written: Formulator, computed: Formulator, *, trust: Callable[[float], float] = of_programs,
+        several: bool = False,
+    ) -> None:  # fmt: skip
         """`trust`: what the confidence of the second is worth; `several`: whether it can give several columns, if not
         it is not asked where the first gives them."""
         self.written, self.computed, self.trust, self.several = written, computed, trust, several
@@ -54,7 +61,7 @@ class Together:
         except Exception as error:  # noqa: BLE001 - what goes wrong here must not cost the written queries
             log.error("%s could not be read another way", source.name, exc_info=error)
             return []
-        return [replace(one, confidence=self.trust * one.confidence) for one in found]
+        return [replace(one, confidence=self.trust(one.confidence)) for one in found]
 
 
 def asks_for_several(written: Candidate) -> bool:

@@ -23,7 +23,7 @@ from helios.routing.programs import stored as stored_module
 from helios.routing.programs.compiling import Inexpressible, plan_of
 from helios.routing.programs.formulator import ProgramFormulator, says
 from helios.routing.programs.stored import StoredTables
-from helios.routing.programs.together import ELSEWHERE, SURE, Together, weighed
+from helios.routing.programs.together import SURE, Together, of_programs, weighed
 from helios.sources.registry import Registry
 
 YARD = """
@@ -232,8 +232,8 @@ def test_programs_are_not_asked_where_the_words_are_sure_and_give_way_to_several
     assert Together(Fixed(sure), computed).formulate("?", yard) == [sure] and not computed.asked
     two = candidate('SELECT "skp_nm", "home_port" FROM "skipper"', 0.5, columns=1.58)
     assert Together(Fixed(two), computed).formulate("?", yard) == [two] and not computed.asked
-    assert Together(Fixed(), computed).formulate("?", yard)[0].confidence == pytest.approx(0.8 * ELSEWHERE)
-    (first, second) = Together(Fixed(two), computed, trust=0.5, several=True).formulate("?", yard)
+    assert Together(Fixed(), computed).formulate("?", yard)[0].confidence == pytest.approx(of_programs(0.8))
+    (first, second) = Together(Fixed(two), computed, trust=lambda chance: chance / 2, several=True).formulate("?", yard)
     assert {first.query.text, second.query.text} == {two.query.text, computed.candidates[0].query.text}
 
 
