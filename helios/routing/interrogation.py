@@ -30,6 +30,8 @@ SEARCH_CONFIDENCE = 0.5
 TAUGHT_CONFIDENCE = 0.98
 """What a text search counts: it gives the best documents there are, good or not."""
 NO_ROWS = "no rows"
+LESS_LIKELY = 0.5
+"""Share of the confidence of a query without rows, below which another query is no better answer than none."""
 LABELLED = 50
 """Resources of a result whose labels are looked up."""
 LABELS = "SELECT ?s ?l WHERE {{ VALUES ?s {{ {iris} }} ?s <http://www.w3.org/2000/01/rdf-schema#label> ?l }} LIMIT 200"
@@ -176,7 +178,12 @@ class _Inquiry:
             log.error("%s: formulation failed", self.source.name, exc_info=error)
             self.fail(f"formulation failed ({type(error).__name__}); please report it with the question")
         sure = [c for c in candidates if c.confidence >= least_confidence(self.source.language, self.asker.settings)]
-        return any(not self.execute(c, MadeBy.GENERATOR) for c in sure[: 1 + self.asker.settings.repairs])
+        for candidate in sure[: 1 + self.asker.settings.repairs]:
+            if self.empty is not None and candidate.confidence < LESS_LIKELY * self.empty.confidence:
+                return False  # that nothing matches is the likelier answer
+            if not self.execute(candidate, MadeBy.GENERATOR):
+                return True
+        return False
 
     def search(self) -> None:
         """The question itself, in a corpus."""

@@ -148,6 +148,18 @@ def test_a_generators_empty_result_is_kept_beside_keyword_evidence(shop):
     assert reply.executions[0].result.rows == ()
 
 
+@pytest.mark.parametrize(("second", "rows"), [(0.1, ()), (0.5, (("Ole Group",),))])
+def test_a_far_less_likely_query_takes_no_empty_results_place(shop, second, rows):
+    """That nothing matches is an answer too; only a query that is about as likely is tried after it."""
+    none, some = (
+        "SELECT name FROM customer WHERE country = 'Spain'",
+        "SELECT name FROM customer WHERE country = 'Norway'",
+    )
+    generator = Generator((none, 0.7), (some, second))
+    reply = Interrogator(AdvancedRoutingSettings(sql_confidence=0.0), {Language.SQL: generator}).ask("In Spain?", shop)
+    assert reply.executions[0].made_by is MadeBy.GENERATOR and reply.executions[0].result.rows == rows
+
+
 def test_the_same_query_is_never_run_twice(scripted_llm, asker, shop):
     written(scripted_llm, "SELECT nothing FROM customer", "select  Nothing\nfrom CUSTOMER ;")
     reply = asker.ask(QUESTION, shop)
