@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from helios.errors import SourceError
 from helios.evaluation.sources.questions import SourceQuestion
 from helios.executors.base import Language, Limits, NativeQuery, ResultSet
+from helios.routing.interrogation import LESS_LIKELY
 from helios.sources.base import Source
 
 DOCUMENT_COLUMNS = ("id", "_id", "document_id", "document", "edge", "passage", "segment")
@@ -120,9 +121,12 @@ class Layered:
         return tuple((chosen.name, chosen.probability) for chosen in choice.sources)
 
     def _asked(self, text: str, source: Source, problems: list[str]) -> Ran | None:
-        """The first query of a source that gives rows; else the first that runs."""
+        """The first query of a source that gives rows, unless it is far less likely than one without; else the first
+        that runs."""
         empty: Ran | None = None
         for query, confidence in self._queries(text, source, problems):
+            if empty is not None and confidence < LESS_LIKELY * empty.confidence:
+                break
             try:
                 ran = Ran(source.name, query, source.execute(query, self.limits), confidence)
             except SourceError as error:
