@@ -280,7 +280,7 @@ class _Scope:
             for table in self.tables.schema.tables if table.name == key.table
             for one in table.columns if one.name not in KEYS and name_words(one.name)[-1:] in NUMBERED
         ]  # fmt: skip
-        if len(found) != 1:
+        if key.column != KEY or len(found) != 1:
             raise PlanError("no one knows the ids of nodes")
         return found[0]
 

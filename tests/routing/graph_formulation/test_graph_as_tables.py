@@ -240,9 +240,10 @@ def test_any_plan_gives_the_same(names, tests, measure, distinct, pottery, table
         Plan("Pot", (term("Pot.title"),), order=(Order(term("Pot.price")),), each=(column("Pot.weight"),)),
         Plan("Potter", (Term(Computed("Potter", "joined", Sign.DAYS, "joined")),)),
         Plan("Pot", (term("Pot.title"),), where=(where(f"Pot.{KEY}", Operator.EQ, 3),)),
+        Plan("THREW", (ROWS,), where=(where(f"THREW.{END}", Operator.EQ, 3),)),
         Plan("Potter", (term("Potter.name"),), (Join(column("Potter.name"), column("Pot.title")),)),
     ],
-    ids=["the first of each", "days", "an id that no one knows", "a join by names"],
+    ids=["the first of each", "days", "an id that no one knows", "an end of a link by its id", "a join by names"],
 )  # fmt: skip
 def test_what_is_not_said_is_refused(unsaid: Plan, tables: GraphTables) -> None:
     with pytest.raises(PlanError):
