@@ -28,7 +28,7 @@ def open_generators(likeness: Likeness, *, tables: bool = True) -> dict[Language
     from helios.routing.formulation.sparql_generator import SparqlGenerator
     from helios.routing.formulation.table_cypher import TableCypherGenerator
     from helios.routing.programs.formulator import ProgramFormulator, reads
-    from helios.routing.programs.together import Together, as_tables
+    from helios.routing.programs.together import Together, of_graph_tables
 
     words: list[Formulator] = [SqlGenerator(), TableCypherGenerator()]
     if tables and reads(likeness.encoder):
@@ -38,5 +38,5 @@ def open_generators(likeness: Likeness, *, tables: bool = True) -> dict[Language
     return {
         Language.SQL: over_tables,
         Language.SPARQL: SparqlGenerator.of_encoder(likeness.encoder),
-        Language.CYPHER: Together(CypherGenerator(), graph_as_tables, trust=as_tables, several=True),
+        Language.CYPHER: Together(CypherGenerator(), graph_as_tables, trust=of_graph_tables, several=True),
     }

@@ -19,7 +19,7 @@ from helios.reading.tables.reader import ROLE, WEIGHTS, Sheets, TableReader, tab
 from helios.routing.formulation.base import Candidate
 from helios.routing.formulation.plan import PlanError
 from helios.routing.programs.compiling import Inexpressible, plan_of
-from helios.routing.programs.stored import StoredTables, Write, as_tables, text_of
+from helios.routing.programs.stored import StoredTables, text_of
 from helios.sources.base import Source
 from helios.sources.descriptor import GraphSchema, RelationalSchema
 from helios.types import Evidence
@@ -37,7 +37,6 @@ class _Kept:
     """The tables of a source, None for one that is too large or cannot be read, and when they were read."""
 
     schema: RelationalSchema | GraphSchema
-    write: Write
     stored: StoredTables | None
     reader: TableReader | None
     read: float
@@ -95,7 +94,7 @@ class ProgramFormulator:
         references = kept.reader.sheets.joins.references(program.sheet.table.table_id)
         try:
             plan = plan_of(program, kept.stored, references)
-            query = kept.write(plan)
+            query = kept.stored.write(plan)
             return query if says(source.execute(query), result) else None
         except (Inexpressible, PlanError, SourceError) as error:
             log.debug("the program %s is no query: %s", program, error)
@@ -107,7 +106,7 @@ class ProgramFormulator:
         if kept is None or kept.schema != schema or monotonic() - kept.read > FRESH:
             stored = _read(source, schema)
             reader = None if stored is None else self._over(Sheets(stored, self.encoder))
-            kept = self._kept[source.name] = _Kept(schema, as_tables(schema)[1], stored, reader, monotonic())
+            kept = self._kept[source.name] = _Kept(schema, stored, reader, monotonic())
         return kept
 
     def _over(self, sheets: Sheets) -> TableReader:

@@ -29,6 +29,8 @@ class StoredTables:
     """Names of the columns of every table, without masked ones."""
     rows: Mapping[str, tuple[tuple[Value, ...], ...]]
     texts: Mapping[str, Table]
+    write: Write
+    """How plans over the tables are written."""
 
     @classmethod
     def of(cls, source: Executing, schema: RelationalSchema | GraphSchema) -> "StoredTables | None":
@@ -36,7 +38,7 @@ class StoredTables:
 
         Views are left out: they say again what tables say. Raises SourceError where a table cannot be read.
         """
-        schema, write = as_tables(schema)
+        schema, write = _as_tables(schema)
         columns = {table.name: _seen(table) for table in schema.tables if not table.view and _seen(table)}
         known = sum((table.row_count or 0) * len(columns.get(table.name, ())) for table in schema.tables)
         if not columns or len(columns) > MOST_TABLES or known > MOST_CELLS:
@@ -51,7 +53,7 @@ class StoredTables:
             if found.truncated is not None or cells > MOST_CELLS:
                 return None
             rows[name] = found.rows
-        return cls(columns, rows, {name: _as_text(name, columns[name], rows[name]) for name in rows})
+        return cls(columns, rows, {name: _as_text(name, columns[name], rows[name]) for name in rows}, write)
 
     @property
     def tables(self) -> "StoredTables":
@@ -75,7 +77,7 @@ class StoredTables:
         return len(self.texts)
 
 
-def as_tables(schema: RelationalSchema | GraphSchema) -> tuple[RelationalSchema, Write]:
+def _as_tables(schema: RelationalSchema | GraphSchema) -> tuple[RelationalSchema, Write]:
     """The tables of a source, and how plans over them are written; a graph's nodes are given by their ids."""
     if isinstance(schema, RelationalSchema):
         dialect = schema.dialect

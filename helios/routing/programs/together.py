@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from helios.errors import SourceError
 from helios.routing.formulation.base import Candidate, Formulator
+from helios.routing.programs.remembered import Remembered
 from helios.sources.base import Source
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ def of_programs(chance: float) -> float:
     return 0.9 * chance**2
 
 
-def as_tables(chance: float) -> float:
+def of_graph_tables(chance: float) -> float:
     """The same of a property graph's query as tables, whose chance was learned from databases. Chosen on the graphs
     that were read."""
     return 0.65 * chance
@@ -47,6 +48,7 @@ class Together:
 
     def formulate(self, question: str, source: Source) -> list[Candidate]:
         """Queries best first, each with the chance that is left to it by the others."""
+        source = Remembered.of(source)
         written = list(self.written.formulate(question, source))
         if written and (written[0].confidence >= SURE or (not self.several and asks_for_several(written[0]))):
             return written

@@ -237,6 +237,23 @@ def test_programs_are_not_asked_where_the_words_are_sure_and_give_way_to_several
     assert {first.query.text, second.query.text} == {two.query.text, computed.candidates[0].query.text}
 
 
+def test_what_several_readers_ask_is_run_once(yard):
+    class Counting:
+        name, kind, language = yard.name, yard.kind, yard.language
+        descriptor, find_values = yard.descriptor, yard.find_values
+        ran = []
+
+        def execute(self, query, limits=None):
+            self.ran.append(query.text)
+            return yard.execute(query, limits)
+
+    good, bad = candidate('SELECT "species" FROM "landing"', 0.5), candidate("SELECT nothing", 0.6)
+    inner = Together(Fixed(good, bad), Fixed(good, bad))
+    found = Together(Fixed(bad), inner, several=True).formulate("?", source := Counting())
+    assert {one.query.text for one in found} == {good.query.text, bad.query.text}
+    assert sorted(source.ran) == sorted((good.query.text, bad.query.text))
+
+
 def test_a_table_that_cannot_be_read_costs_no_written_query(yard, encoder):
     class Closed:
         name, descriptor, find_values = yard.name, yard.descriptor, yard.find_values
